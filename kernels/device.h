@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef QUIRE_KERNELS_DEVICE_H
+#define QUIRE_KERNELS_DEVICE_H
+/*
+ * Devices: memory, device streams, events, copies.
+ *
+ *   cpu         asynchronous: every device stream is a worker thread, events are real
+ *   cpu:inline  at once: every operation is done when the call returns
+ *
+ * The rules are CUDA's, so that one runtime drives both:
+ *   - Operations of one device stream run in order; between streams only events order anything.
+ *   - An event stands for its newest record at the time of the call that names it.  An event
+ *     that was never recorded counts as done.
+ *   - A failed operation fails its device stream for good: later operations on it do nothing,
+ *     events recorded on it are done and answer with the failure, and the next call on the
+ *     stream or a synchronize reports the first failure.  A stream that waits for such an event
+ *     fails with it too.
+ *   - Memory that an operation names must stay valid until the operation is done.
+ *
+ * Threads: a device stream may be used from any thread; two threads that use one stream at the
+ * same time get some order.  create and destroy exclude every other call on the same object.
+ *
+ * Source: the CUDA Runtime API, sections Stream and Event Management.
+ */
+#include <quire/runtime/status.h>
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct quire_device;
+struct quire_dstream;
+struct quire_event;
+
+/* One copy of a batch: borrowed addresses, kept until the copy is done. */
+struct quire_range {
+	void *target;
+	const void *source;
+	int64_t bytes;
+};
+
+/*
+ * quire_device_create - open a device by name
+ * @name:    "cpu", "cpu:inline"
+ * @device_out: given; end it with quire_device_destroy
+ * @refusal_out: filled on refusal; NULL allowed
+ * Returns:  QUIRE_OK; QUIRE_INVALID: no such device; QUIRE_NO_MEMORY.
+ */
+QUIRE_API QUIRE_MUST_CHECK enum quire_status
+quire_device_create(const char *name, struct quire_device **device_out,
+                    struct quire_refusal *refusal_out);
+
+/* quire_device_destroy - @device: given, NULL is a no-op; its streams, events and memory must
+ * have been given back */
+QUIRE_API void quire_device_destroy(struct quire_device *device);
+
+/* quire_device_name - the name it was opened by; lent */
+QUIRE_API const char *quire_device_name(const struct quire_device *device);
+
+/*
+ * quire_device_alloc - device memory, zeroed, aligned to 64 bytes or more
+ * @bytes:   1 or more
+ * Returns:  QUIRE_OK; QUIRE_NO_MEMORY; QUIRE_INVALID: bytes out of range.
+ */
+QUIRE_API QUIRE_MUST_CHECK enum quire_status
+quire_device_alloc(struct quire_device *device, int64_t bytes, void **memory_out);
+
+/* quire_device_release - give device memory back; NULL is a no-op; @bytes as at alloc */
+QUIRE_API void quire_device_release(struct quire_device *device, void *memory, int64_t bytes);
+
+/* quire_device_alloc_pinned - host memory that the device can copy from and to asynchronously;
+ * otherwise as quire_device_alloc */
+QUIRE_API QUIRE_MUST_CHECK enum quire_status
+quire_device_alloc_pinned(struct quire_device *device, int64_t bytes, void **memory_out);
+
+/* quire_device_release_pinned - as quire_device_release */
+QUIRE_API void quire_device_release_pinned(struct quire_device *device, void *memory,
+                                           int64_t bytes);
+
+/*
+ * quire_dstream_create - a device stream
+ * @name:    borrowed, up to 15 characters: the worker thread's name
+ * @dstream_out: given; end it with quire_dstream_destroy
+ * Returns:  QUIRE_OK; QUIRE_NO_MEMORY; QUIRE_DEVICE.
+ * Cost:     on cpu one thread.
+ */
+QUIRE_API QUIRE_MUST_CHECK enum quire_status
+quire_dstream_create(struct quire_device *device, const char *name,
+                     struct quire_dstream **dstream_out);
+
+/* quire_dstream_destroy - wait for all of its operations, then end it; NULL is a no-op */
+QUIRE_API void quire_dstream_destroy(struct quire_dstream *dstream);
+
+/* quire_dstream_device - the device it belongs to; lent */
+QUIRE_API struct quire_device *quire_dstream_device(const struct quire_dstream *dstream);
+
+/* quire_dstream_native - the device's own handle (a cudaStream_t); NULL on cpu */
+QUIRE_API void *quire_dstream_native(const struct quire_dstream *dstream);
+
+/*
+ * quire_dstream_synchronize - wait until everything queued so far is done
+ * @refusal_out: filled on refusal: what failed first and where; NULL allowed
+ * Returns:  QUIRE_OK; QUIRE_DEVICE or the status of the first operation that failed.
+ * Cost:     waits for the device.
+ */
+QUIRE_API QUIRE_MUST_CHECK enum quire_status
+quire_dstream_synchronize(struct quire_dstream *dstream, struct quire_refusal *refusal_out);
+
+/*
+ * quire_dstream_wait_event - later operations of the stream wait for the event
+ * Returns:  QUIRE_OK; QUIRE_NO_MEMORY; the stream's failure.
+ * Cost:     queues; never waits on the calling thread.
+ */
+QUIRE_API QUIRE_MUST_CHECK enum quire_status
+quire_dstream_wait_event(struct quire_dstream *dstream, struct quire_event *event);
+
+/*
+ * quire_dstream_copy - queue n copies as one operation (any of host, pinned, device memory)
+ * @ranges:  borrowed: the list is copied at the call, the memory it names is kept until done
+ * @n:       0 or more
+ * Returns:  QUIRE_OK; QUIRE_INVALID: a negative size; QUIRE_NO_MEMORY; the stream's failure.
+ * Cost:     queues; never waits on the calling thread.
+ */
+QUIRE_API QUIRE_MUST_CHECK enum quire_status
+quire_dstream_copy(struct quire_dstream *dstream, const struct quire_range *ranges, int64_t n);
+
+/*
+ * quire_dstream_call - queue a host function
+ * @function: called with @argument in stream order, on a thread of the device; it may not call
+ *           functions of the device.  A return other than QUIRE_OK fails the stream with it
+ *           (QUIRE_AGAIN, which means not yet, with QUIRE_CALLBACK).
+ * @argument: kept until the function returned
+ * Returns:  QUIRE_OK; QUIRE_NO_MEMORY; the stream's failure.
+ * Source:   cudaLaunchHostFunc
+ */
+QUIRE_API QUIRE_MUST_CHECK enum quire_status
+quire_dstream_call(struct quire_dstream *dstream, enum quire_status (*function)(void *argument),
+                   void *argument);
+
+/* quire_event_create - an event, not recorded: it counts as done.  @event_out: given. */
+QUIRE_API QUIRE_MUST_CHECK enum quire_status
+quire_event_create(struct quire_device *device, struct quire_event **event_out);
+
+/* quire_event_destroy - @event: given, NULL is a no-op; no queued operation may name it */
+QUIRE_API void quire_event_destroy(struct quire_event *event);
+
+/*
+ * quire_event_record - the event is done when everything queued on the stream so far is
+ * Returns:  QUIRE_OK; QUIRE_NO_MEMORY.  On a failed stream it still records: the event is then
+ *           done and answers with the failure.
+ */
+QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_event_record(struct quire_event *event,
+                                                                struct quire_dstream *dstream);
+
+/*
+ * quire_event_query - is it done?
+ * Returns:  QUIRE_OK: done; QUIRE_AGAIN: not yet; otherwise done on a failed stream.
+ * Cost:     one atomic load when not yet done.
+ */
+QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_event_query(struct quire_event *event);
+
+/*
+ * quire_event_synchronize - wait until it is done
+ * Returns:  QUIRE_OK; the failure of the stream it was recorded on.
+ * Cost:     waits for the device.
+ */
+QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_event_synchronize(struct quire_event *event);
+
+/*
+ * quire_event_notify - have a function called once the event's newest record is done
+ * @function: called once, on a thread of the device or at once on this one; it must be short
+ *           and may not call functions of the device
+ * @argument: kept until the function returned
+ * Returns:  QUIRE_OK; QUIRE_NO_MEMORY.
+ */
+QUIRE_API QUIRE_MUST_CHECK enum quire_status
+quire_event_notify(struct quire_event *event, void (*function)(void *argument), void *argument);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

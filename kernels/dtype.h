@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef QUIRE_KERNELS_DTYPE_H
+#define QUIRE_KERNELS_DTYPE_H
+/*
+ * Element types of a cache: names, sizes.  The conversions are in dtype_impl.h, one definition
+ * for the CPU and for CUDA.
+ */
+#include <quire/runtime/status.h>
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Marks the inline arithmetic that the CPU and CUDA kernels share. */
+#ifdef __CUDACC__
+#define QUIRE_HOST_DEVICE __host__ __device__
+#else
+#define QUIRE_HOST_DEVICE
+#endif
+
+enum quire_dtype {
+	QUIRE_F32,  /* IEEE 754 binary32 */
+	QUIRE_F16,  /* IEEE 754 binary16 */
+	QUIRE_BF16, /* the upper half of a binary32 */
+};
+#define QUIRE_DTYPE_COUNT 3
+
+/* quire_dtype_bytes - bytes of one element; 0 for a number that is no dtype */
+QUIRE_API int64_t quire_dtype_bytes(enum quire_dtype dtype);
+
+/* quire_dtype_name - "f32", "f16", "bf16"; "unknown" for a number that is no dtype */
+QUIRE_API const char *quire_dtype_name(enum quire_dtype dtype);
+
+/*
+ * quire_dtype_parse - the dtype of a name
+ * Returns:  QUIRE_OK; QUIRE_INVALID: no such name.
+ */
+QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_dtype_parse(const char *name,
+                                                               enum quire_dtype *dtype_out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

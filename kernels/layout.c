@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <quire/kernels/layout.h>
+
+#include "kernels/refuse_impl.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+/* A byte offset, and the sum of two of them, stay far from the end of int64. */
+#define NBYTES_MAX (INT64_C(1) << 62)
+
+/* The first field out of its range, in the order of struct quire_shape. */
+static enum quire_status check_fields(const struct quire_shape *shape,
+                                      struct quire_refusal *refusal_out)
+{
+	const struct {
+		const char *name;
+		int64_t value;
+		int64_t min;
+		int64_t max;
+	} fields[] = {
+		{ "layout", (int64_t)shape->layout, QUIRE_NHD, QUIRE_NHD },
+		{ "dtype", (int64_t)shape->dtype, 0, QUIRE_DTYPE_COUNT - 1 },
+		{ "num_layers", shape->num_layers, 1, NBYTES_MAX },
+		{ "num_pages", shape->num_pages, 1, QUIRE_PAGES_MAX },
+		{ "page_size", shape->page_size, 1, QUIRE_PAGE_SIZE_MAX },
+		{ "num_kv_heads", shape->num_kv_heads, 1, NBYTES_MAX },
+		{ "head_dim", shape->head_dim, 1, NBYTES_MAX },
+	};
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		if (fields[i].value < fields[i].min)
+			return quire_refuse_bound(refusal_out, fields[i].name, -1,
+			                          fields[i].value, fields[i].min);
+		if (fields[i].value > fields[i].max)
+			return quire_refuse_bound(refusal_out, fields[i].name, -1,
+			                          fields[i].value, fields[i].max);
+	}
+	return QUIRE_OK;
+}
+
+/* False beyond NBYTES_MAX; *bytes is the size of the storage, at most INT64_MAX. */
+static bool count_bytes(const struct quire_shape *shape, int64_t *bytes)
+{
+	const int64_t factors[] = {
+		2,
+		shape->num_pages,
+		shape->page_size,
+		shape->num_layers,
+		shape->num_kv_heads,
+		shape->head_dim,
+	};
+
+	*bytes = quire_dtype_bytes(shape->dtype);
+	for (size_t i = 0; i < sizeof(factors) / sizeof(factors[0]); i++) {
+		if (__builtin_mul_overflow(*bytes, factors[i], bytes)) {
+			*bytes = INT64_MAX;
+			return false;
+		}
+	}
+	return *bytes <= NBYTES_MAX;
+}
+
+enum quire_status quire_geometry_init(const struct quire_shape *shape,
+                                      struct quire_geometry *geometry_out,
+                                      struct quire_refusal *refusal_out)
+{
+	enum quire_status status = check_fields(shape, refusal_out);
+	struct quire_geometry g = { .num_layers = shape->num_layers };
+
+	if (status != QUIRE_OK)
+		return status;
+	if (!count_bytes(shape, &g.nbytes))
+		return quire_refuse_bound(refusal_out, "bytes of the shape", -1, g.nbytes,
+		                          NBYTES_MAX);
+	g.num_pages = shape->num_pages;
+	g.page_size = shape->page_size;
+	g.token_stride = shape->num_kv_heads * shape->head_dim;
+	g.kv_stride = g.page_size * g.token_stride;
+	g.page_stride = 2 * g.kv_stride;
+	g.layer_stride = g.num_pages * g.page_stride;
+	g.element_bytes = quire_dtype_bytes(shape->dtype);
+	g.row_bytes = g.token_stride * g.element_bytes;
+	g.dtype = shape->dtype;
+	*geometry_out = g;
+	return QUIRE_OK;
+}
+
+const char *quire_layout_name(enum quire_layout layout)
+{
+	return layout == QUIRE_NHD ? "NHD" : "unknown";
+}
+
+enum quire_status quire_layout_parse(const char *name, enum quire_layout *layout_out)
+{
+	if (name == NULL || strcmp(name, "NHD") != 0)
+		return QUIRE_INVALID;
+	*layout_out = QUIRE_NHD;
+	return QUIRE_OK;
+}

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT
+nobase_quireinclude_HEADERS += \
+	%D%/import.h \
+	%D%/plan.h \
+	%D%/requests.h \
+	%D%/step.h \
+	%D%/trace.h
+
+libquire_core_la_SOURCES += \
+	%D%/digest.c \
+	%D%/fault.c \
+	%D%/fault_impl.h \
+	%D%/ideal.c \
+	%D%/import.c \
+	%D%/json.c \
+	%D%/json_impl.h \
+	%D%/lines.c \
+	%D%/lines_impl.h \
+	%D%/plan.c \
+	%D%/requests.c \
+	%D%/trace.c \
+	%D%/trace_impl.h \
+	%D%/trace_parse.c \
+	%D%/trace_read.c \
+	%D%/trace_write.c
+
+EXTRA_DIST += %D%/sample_requests.csv

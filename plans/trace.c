@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "plans/trace_impl.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+
+#define FIELD(scope, name, member, max) \
+	{ \
+		(scope), (name), offsetof(struct quire_trace_header, member), (max) \
+	}
+
+const struct quire_trace_field quire_trace_fields[] = {
+	FIELD("cache", "num_layers", num_layers, INT32_MAX),
+	FIELD("cache", "num_kv_heads", num_kv_heads, INT32_MAX),
+	FIELD("cache", "head_dim", head_dim, INT32_MAX),
+	FIELD("cache", "page_size", page_size, QUIRE_PAGE_SIZE_MAX),
+	FIELD("pool", "num_pages", num_pages, QUIRE_PAGES_MAX),
+	FIELD("limits", "rows", rows_max, QUIRE_ROWS_MAX),
+	FIELD("limits", "tokens", tokens_max, QUIRE_TOKENS_MAX),
+	FIELD("limits", "requests", requests_max, INT32_MAX),
+	FIELD("limits", "seq_tokens", seq_tokens_max, QUIRE_SEQ_TOKENS_MAX),
+};
+const int quire_trace_num_fields =
+	sizeof(quire_trace_fields) / sizeof(quire_trace_fields[0]);
+
+/* What this version runs, and the names that format 1 keeps for later ones. */
+static const char *const layouts[] = { "NHD", NULL };
+static const char *const layouts_reserved[] = { "HND", "MLA", NULL };
+static const char *const dtypes[] = { "f32", "f16", "bf16", NULL };
+static const char *const dtypes_reserved[] = { "e4m3", "e5m2", NULL };
+
+static bool is_in(const char *const *list, const char *name)
+{
+	for (; *list != NULL; list++) {
+		if (strcmp(*list, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Length of the UTF-8 sequence at @text, a string's rest; 0: not valid there. */
+static int sequence_length(const unsigned char *text)
+{
+	static const unsigned char second_min[] = { [0xe0 - 0xe0] = 0xa0,
+		                                    [0xf0 - 0xe0] = 0x90 };
+	static const unsigned char second_max[] = { [0xed - 0xe0] = 0x9f,
+		                                    [0xf4 - 0xe0] = 0x8f };
+	unsigned char first = text[0];
+	unsigned char min = 0x80, max = 0xbf;
+	int length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+
+	if ((first >= 0x80 && first < 0xc2) || first > 0xf4)
+		return 0;
+	if (first == 0xe0 || first == 0xf0)
+		min = second_min[first - 0xe0];
+	if (first == 0xed || first == 0xf4)
+		max = second_max[first - 0xe0];
+	for (int i = 1; i < length; i++) {
+		if (text[i] < min || text[i] > max)
+			return 0;
+		min = 0x80;
+		max = 0xbf;
+	}
+	return length;
+}
+
+/* JSON text is UTF-8; a reader refuses anything else. */
+static bool is_utf8(const char *text)
+{
+	const unsigned char *at = (const unsigned char *)text;
+
+	while (*at != 0) {
+		int length = sequence_length(at);
+
+		if (length == 0)
+			return false;
+		at += length;
+	}
+	return true;
+}
+
+/* Is @text terminated within @size bytes, and UTF-8? */
+static bool is_text(const char *text, size_t size)
+{
+	return memchr(text, 0, size) != NULL && is_utf8(text);
+}
+
+enum quire_status quire_trace_check_header(const struct quire_trace_header *header,
+                                           enum quire_status failure, int64_t line,
+                                           struct quire_refusal *refusal_out)
+{
+	if (!is_text(header->layout, sizeof(header->layout)) ||
+	    !is_in(layouts, header->layout))
+		return quire_fault(
+			refusal_out, failure, line,
+			is_in(layouts_reserved, header->layout)
+				? "cache.layout \"%.15s\" is reserved in format 1, "
+				  "not run by this version"
+				: "cache.layout must be \"NHD\", got \"%.15s\"",
+			header->layout);
+	if (!is_text(header->dtype, sizeof(header->dtype)) ||
+	    !is_in(dtypes, header->dtype))
+		return quire_fault(
+			refusal_out, failure, line,
+			is_in(dtypes_reserved, header->dtype)
+				? "cache.dtype \"%.15s\" is reserved in format 1, "
+				  "not run by this version"
+				: "cache.dtype must be f32, f16 or bf16, "
+				  "got \"%.15s\"",
+			header->dtype);
+	for (int i = 0; i < quire_trace_num_fields; i++) {
+		const struct quire_trace_field *field = &quire_trace_fields[i];
+		int64_t value = *(const int64_t *)((const char *)header + field->offset);
+
+		if (value < 1 || value > field->max)
+			return quire_fault(refusal_out, failure, line,
+			                   "%s.%s must be an integer 1..%" PRId64
+			                   ", got %" PRId64,
+			                   field->scope, field->name, field->max, value);
+	}
+	if (!is_text(header->source, sizeof(header->source)))
+		return quire_fault(refusal_out, failure, line,
+		                   "source must be at most %zu bytes of UTF-8",
+		                   sizeof(header->source) - 1);
+	return QUIRE_OK;
+}
+
+static bool is_label(const char *label)
+{
+	return label == NULL || (label[0] != 0 && is_text(label, QUIRE_LABEL_BYTES));
+}
+
+static enum quire_status refuse(struct quire_refusal *refusal_out, const char *what,
+                                int64_t index)
+{
+	quire_fault(refusal_out, QUIRE_INVALID, 0, "%s", what);
+	if (refusal_out != NULL)
+		refusal_out->index = index;
+	return QUIRE_INVALID;
+}
+
+static enum quire_status check_segments(const struct quire_step *step,
+                                        struct quire_refusal *refusal_out)
+{
+	for (int32_t i = 0; i < step->num_segments; i++) {
+		const struct quire_segment *segment = &step->segments[i];
+
+		if (segment->request > QUIRE_REQUEST_MAX)
+			return refuse(refusal_out, "segments: request must be 0..2^63-1",
+			              i);
+		if (!is_label(segment->label))
+			return refuse(refusal_out,
+			              "segments: label must be 1..31 bytes of UTF-8", i);
+		if (segment->span < 0 || segment->span > QUIRE_TOKENS_MAX)
+			return refuse(refusal_out, "segments: span must be 0..2^24", i);
+		if (segment->at < 0 && segment->at != QUIRE_AT_ANY)
+			return refuse(refusal_out,
+			              "segments: at must be 0 or more, or QUIRE_AT_ANY",
+			              i);
+	}
+	return QUIRE_OK;
+}
+
+static enum quire_status check_combined(const struct quire_step *step,
+                                        struct quire_refusal *refusal_out)
+{
+	if (step->num_combined < 0 || step->num_combined > QUIRE_TABLES_MAX)
+		return refuse(refusal_out, "num_combined must be 0..16", -1);
+	for (int32_t i = 0; i < step->num_combined; i++) {
+		const struct quire_combined *combined = &step->combined[i];
+
+		if (combined->name == NULL || !is_label(combined->name))
+			return refuse(refusal_out,
+			              "combined: name must be 1..31 bytes of UTF-8", i);
+		for (int32_t j = 0; j < i; j++) {
+			if (strcmp(step->combined[j].name, combined->name) == 0)
+				return refuse(refusal_out, "combined: a name twice", i);
+		}
+		if (combined->num_labels < 0 || combined->num_labels > QUIRE_LABELS_MAX)
+			return refuse(refusal_out, "combined: must have 0..64 labels", i);
+		for (int32_t j = 0; j < combined->num_labels; j++) {
+			if (combined->labels[j] == NULL || !is_label(combined->labels[j]))
+				return refuse(
+					refusal_out,
+					"combined: label must be 1..31 bytes of UTF-8",
+					i);
+		}
+	}
+	return QUIRE_OK;
+}
+
+static enum quire_status check_step(const struct quire_step *step,
+                                    const struct quire_trace_header *header,
+                                    struct quire_refusal *refusal_out)
+{
+	enum quire_status status;
+
+	if (step == NULL)
+		return refuse(refusal_out, "step must be given", -1);
+	if (step->num_segments < 1 || step->num_segments > header->rows_max)
+		return refuse(refusal_out, "num_segments must be 1..limits.rows", -1);
+	if ((step->flags & ~(QUIRE_STEP_NO_COMMIT | QUIRE_STEP_NO_WAIT)) != 0)
+		return refuse(refusal_out, "flags must be known ones", -1);
+	if ((step->bucket_tokens != 0 || step->bucket_rows != 0) &&
+	    (step->bucket_tokens < 1 || step->bucket_tokens > QUIRE_TOKENS_MAX ||
+	     step->bucket_rows < 1 || step->bucket_rows > QUIRE_ROWS_MAX))
+		return refuse(refusal_out, "bucket must be 1..2^24 tokens, 1..2^16 rows",
+		              -1);
+	status = check_segments(step, refusal_out);
+	return status != QUIRE_OK ? status : check_combined(step, refusal_out);
+}
+
+enum quire_status quire_trace_check_record(const struct quire_trace_record *record,
+                                           const struct quire_trace_header *header,
+                                           uint64_t last_id,
+                                           struct quire_refusal *refusal_out)
+{
+	const struct quire_command *command = &record->command;
+
+	if (record->id != 0 && (record->id <= last_id || record->id > QUIRE_TRACE_ID_MAX))
+		return refuse(refusal_out,
+		              "id must be above the one before, at most 2^63-1", -1);
+	if (record->has_outcome &&
+	    strcmp(quire_status_name(record->outcome.status), "UNKNOWN") == 0)
+		return refuse(refusal_out, "outcome.status must be a known status", -1);
+	switch (command->kind) {
+	case QUIRE_COMMAND_SUBMIT:
+		return check_step(command->step, header, refusal_out);
+	case QUIRE_COMMAND_RESET:
+		if (!is_label(command->label))
+			return refuse(refusal_out, "label must be 1..31 bytes of UTF-8",
+			              -1);
+		break;
+	case QUIRE_COMMAND_OPEN:
+	case QUIRE_COMMAND_CLOSE:
+		break;
+	default:
+		return refuse(refusal_out, "kind must be a known command", -1);
+	}
+	if (command->request > QUIRE_REQUEST_MAX)
+		return refuse(refusal_out, "request must be 0..2^63-1", -1);
+	return QUIRE_OK;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef QUIRE_PLANS_TRACE_IMPL_H
+#define QUIRE_PLANS_TRACE_IMPL_H
+/*
+ * What the reader and the writer of plan traces share: the fields of a header with their
+ * ranges, the checks, the reader's state.
+ */
+#include "plans/fault_impl.h"
+#include "plans/json_impl.h"
+#include "plans/lines_impl.h"
+
+#include <quire/plans/trace.h>
+#include <quire/runtime/limits.h>
+
+#include <stddef.h>
+
+/* An integer field of a header. */
+struct quire_trace_field {
+	const char *scope;
+	const char *name;
+	size_t offset; /* of the int64_t in struct quire_trace_header */
+	int64_t max;   /* it is 1..max */
+};
+
+extern const struct quire_trace_field quire_trace_fields[];
+extern const int quire_trace_num_fields;
+
+static inline int64_t *quire_trace_field_of(struct quire_trace_header *header,
+                                            const struct quire_trace_field *field)
+{
+	return (int64_t *)((char *)header + field->offset);
+}
+
+/*
+ * quire_trace_check_header - may a trace begin with it?
+ * @failure: the status of a refusal: FORMAT for a reader, INVALID for a writer
+ * Returns:  QUIRE_OK; @failure {what, line}.
+ */
+QUIRE_MUST_CHECK enum quire_status
+quire_trace_check_header(const struct quire_trace_header *header,
+                         enum quire_status failure, int64_t line,
+                         struct quire_refusal *refusal_out);
+
+/*
+ * quire_trace_check_record - may a writer append it, after a record with @last_id?
+ * Returns:  QUIRE_OK; QUIRE_INVALID {what}.
+ */
+QUIRE_MUST_CHECK enum quire_status
+quire_trace_check_record(const struct quire_trace_record *record,
+                         const struct quire_trace_header *header, uint64_t last_id,
+                         struct quire_refusal *refusal_out);
+
+/* Ids of commands are JSON integers. */
+#define QUIRE_TRACE_ID_MAX INT64_MAX
+
+struct quire_trace_reader {
+	struct quire_lines lines;
+	struct quire_trace_header header;
+	struct quire_json json; /* the line of the last record, which points into it */
+	uint64_t last_id;
+	struct quire_step step; /* of the last record, with its arrays: */
+	struct quire_segment *segments;
+	int32_t segments_room;
+	struct quire_combined combined[QUIRE_TABLES_MAX];
+	const char *labels[QUIRE_TABLES_MAX][QUIRE_LABELS_MAX];
+	enum quire_status ended; /* not QUIRE_OK: what every further read answers */
+	struct quire_refusal refusal;
+	char text[QUIRE_FAULT_BYTES];
+};
+
+/*
+ * quire_trace_parse_header, quire_trace_parse_record - from the line in reader->json
+ * Returns:  QUIRE_OK; QUIRE_FORMAT {what, line}; QUIRE_NO_MEMORY.
+ */
+QUIRE_MUST_CHECK enum quire_status
+quire_trace_parse_header(const struct quire_json *json,
+                         struct quire_trace_header *header);
+QUIRE_MUST_CHECK enum quire_status
+quire_trace_parse_record(struct quire_trace_reader *reader,
+                         struct quire_trace_record *record);
+
+#endif

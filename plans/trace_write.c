@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "plans/trace_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Bytes gathered before one write. */
+#define BUFFER_BYTES ((size_t)256 << 10)
+
+/* Temporary names tried beside a target before giving up. */
+#define NAMES_MAX 100
+
+struct quire_trace_writer {
+	struct quire_trace_header header;
+	uint64_t last_id;
+	char *path;
+	char *temporary; /* NULL: written straight to what is there (a pipe, a device) */
+	int fd;
+	int failure; /* errno of the first write that failed; 0: none */
+	size_t used;
+	char buffer[BUFFER_BYTES];
+};
+
+static void flush(struct quire_trace_writer *writer)
+{
+	size_t done = 0;
+
+	while (done < writer->used && writer->failure == 0) {
+		ssize_t put =
+			write(writer->fd, writer->buffer + done, writer->used - done);
+
+		if (put > 0)
+			done += (size_t)put;
+		else if (put == 0 || errno != EINTR)
+			writer->failure = put == 0 ? EIO : errno;
+	}
+	writer->used = 0;
+}
+
+static inline void put_bytes(struct quire_trace_writer *writer, const char *bytes,
+                             size_t length)
+{
+	if (length > BUFFER_BYTES - writer->used)
+		flush(writer);
+	memcpy(writer->buffer + writer->used, bytes, length);
+	writer->used += length;
+}
+
+/* Pieces are short: literals, numbers, one label. */
+static inline void put(struct quire_trace_writer *writer, const char *text)
+{
+	put_bytes(writer, text, strlen(text));
+}
+
+static void put_u64(struct quire_trace_writer *writer, uint64_t value)
+{
+	char digits[20];
+	size_t first = sizeof(digits);
+
+	do {
+		digits[--first] = (char)('0' + value % 10);
+		value /= 10;
+	} while (value > 0);
+	put_bytes(writer, digits + first, sizeof(digits) - first);
+}
+
+static void put_i64(struct quire_trace_writer *writer, int64_t value)
+{
+	if (value < 0)
+		put_bytes(writer, "-", 1);
+	put_u64(writer, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+}
+
+static void put_string(struct quire_trace_writer *writer, const char *text)
+{
+	const char *plain = text; /* start of what needs no escape */
+
+	put_bytes(writer, "\"", 1);
+	for (; *text != 0; text++) {
+		unsigned char c = (unsigned char)*text;
+		char escape[8];
+
+		if (c >= 0x20 && c != '"' && c != '\\')
+			continue;
+		put_bytes(writer, plain, (size_t)(text - plain));
+		if (c < 0x20)
+			snprintf(escape, sizeof(escape), "\\u%04x", c);
+		else
+			snprintf(escape, sizeof(escape), "\\%c", c);
+		put(writer, escape);
+		plain = text + 1;
+	}
+	put_bytes(writer, plain, (size_t)(text - plain));
+	put_bytes(writer, "\"", 1);
+}
+
+static void put_header(struct quire_trace_writer *writer)
+{
+	struct quire_trace_header *header = &writer->header;
+	const char *scope = "cache";
+
+	put(writer, "{\"quire\":\"plan-trace\",\"version\":1,\"cache\":{\"layout\":");
+	put_string(writer, header->layout);
+	put(writer, ",\"dtype\":");
+	put_string(writer, header->dtype);
+	for (int i = 0; i < quire_trace_num_fields; i++) {
+		const struct quire_trace_field *field = &quire_trace_fields[i];
+
+		if (strcmp(scope, field->scope) == 0) {
+			put(writer, ",");
+		} else {
+			put(writer, "},\"");
+			put(writer, field->scope);
+			put(writer, "\":{");
+			scope = field->scope;
+		}
+		put_string(writer, field->name);
+		put(writer, ":");
+		put_i64(writer, *quire_trace_field_of(header, field));
+		if (field->offset == offsetof(struct quire_trace_header, num_pages))
+			put(writer, header->sink ? ",\"sink\":true" : ",\"sink\":false");
+	}
+	put(writer, "},\"source\":");
+	put_string(writer, header->source);
+	put(writer, "}\n");
+}
+
+/* A free name beside the target: "PATH.PROCESS-ATTEMPT.tmp". */
+static enum quire_status open_temporary(struct quire_trace_writer *writer,
+                                        struct quire_refusal *refusal_out)
+{
+	size_t size = strlen(writer->path) + 40;
+
+	writer->temporary = malloc(size);
+	if (writer->temporary == NULL)
+		return quire_fault(refusal_out, QUIRE_NO_MEMORY, 0,
+		                   "no memory for a name");
+	for (int attempt = 0; attempt < NAMES_MAX; attempt++) {
+		snprintf(writer->temporary, size, "%s.%ld-%d.tmp", writer->path,
+		         (long)getpid(), attempt);
+		writer->fd = open(writer->temporary,
+		                  O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (writer->fd >= 0)
+			return QUIRE_OK;
+		if (errno != EEXIST)
+			break;
+	}
+	quire_fault(refusal_out, QUIRE_IO, 0, "cannot create \"%s\": %m",
+	            writer->temporary);
+	free(writer->temporary);
+	writer->temporary = NULL;
+	return QUIRE_IO;
+}
+
+/* A regular file is replaced at commit; a pipe or a device is written to as it is. */
+static enum quire_status open_target(struct quire_trace_writer *writer,
+                                     struct quire_refusal *refusal_out)
+{
+	struct stat about;
+
+	writer->fd = STDOUT_FILENO;
+	if (strcmp(writer->path, "-") == 0)
+		return QUIRE_OK;
+	if (stat(writer->path, &about) != 0 || S_ISREG(about.st_mode))
+		return open_temporary(writer, refusal_out);
+	writer->fd = open(writer->path, O_WRONLY | O_CLOEXEC);
+	if (writer->fd < 0)
+		return quire_fault(refusal_out, QUIRE_IO, 0, "cannot write to \"%s\": %m",
+		                   writer->path);
+	return QUIRE_OK;
+}
+
+enum quire_status quire_trace_create(const char *path,
+                                     const struct quire_trace_header *header,
+                                     struct quire_trace_writer **writer_out,
+                                     struct quire_refusal *refusal_out)
+{
+	struct quire_trace_writer *writer;
+	enum quire_status status =
+		quire_trace_check_header(header, QUIRE_INVALID, 0, refusal_out);
+
+	if (status != QUIRE_OK)
+		return status;
+	writer = calloc(1, sizeof(*writer));
+	if (writer == NULL)
+		return quire_fault(refusal_out, QUIRE_NO_MEMORY, 0,
+		                   "no memory for a writer");
+	writer->header = *header;
+	writer->path = strdup(path);
+	if (writer->path == NULL) {
+		status = quire_fault(refusal_out, QUIRE_NO_MEMORY, 0,
+		                     "no memory for a name");
+		goto undo_writer;
+	}
+	status = open_target(writer, refusal_out);
+	if (status != QUIRE_OK)
+		goto undo_path;
+	put_header(writer);
+	*writer_out = writer;
+	return QUIRE_OK;
+
+undo_path:
+	free(writer->path);
+undo_writer:
+	free(writer);
+	return status;
+}
+
+static void put_segments(struct quire_trace_writer *writer, const struct quire_step *step)
+{
+	put(writer, ",\"segments\":[");
+	for (int32_t i = 0; i < step->num_segments; i++) {
+		const struct quire_segment *segment = &step->segments[i];
+
+		put(writer, i > 0 ? ",[" : "[");
+		put_u64(writer, segment->request);
+		put(writer, ",");
+		put_string(writer,
+		           segment->label != NULL ? segment->label : QUIRE_LABEL_MAIN);
+		put(writer, ",");
+		put_i64(writer, segment->span);
+		put(writer, ",");
+		if (segment->at == QUIRE_AT_ANY)
+			put(writer, "null");
+		else
+			put_i64(writer, segment->at);
+		put(writer, "]");
+	}
+	put(writer, "]");
+}
+
+static void put_combined(struct quire_trace_writer *writer, const struct quire_step *step)
+{
+	put(writer, ",\"combined\":{");
+	for (int32_t i = 0; i < step->num_combined; i++) {
+		const struct quire_combined *combined = &step->combined[i];
+
+		put(writer, i > 0 ? "," : "");
+		put_string(writer, combined->name);
+		put(writer, ":[");
+		for (int32_t j = 0; j < combined->num_labels; j++) {
+			put(writer, j > 0 ? "," : "");
+			put_string(writer, combined->labels[j]);
+		}
+		put(writer, "]");
+	}
+	put(writer, "}");
+}
+
+static void put_submit(struct quire_trace_writer *writer, const struct quire_step *step)
+{
+	put_segments(writer, step);
+	if (step->bucket_rows > 0) {
+		put(writer, ",\"bucket\":[");
+		put_i64(writer, step->bucket_tokens);
+		put(writer, ",");
+		put_i64(writer, step->bucket_rows);
+		put(writer, "]");
+	}
+	if (step->num_combined > 0)
+		put_combined(writer, step);
+	if ((step->flags & QUIRE_STEP_NO_COMMIT) != 0)
+		put(writer, ",\"commit\":false");
+	if ((step->flags & QUIRE_STEP_NO_WAIT) != 0)
+		put(writer, ",\"no_wait\":true");
+}
+
+static void put_reset(struct quire_trace_writer *writer,
+                      const struct quire_command *command)
+{
+	put(writer, ",\"request\":");
+	put_u64(writer, command->request);
+	put(writer, ",\"label\":");
+	put_string(writer, command->label != NULL ? command->label : QUIRE_LABEL_MAIN);
+	put(writer, command->keep_pages != 0 ? ",\"keep\":true" : ",\"keep\":false");
+}
+
+static void put_outcome(struct quire_trace_writer *writer,
+                        const struct quire_trace_outcome *outcome)
+{
+	char digest[17];
+
+	put(writer, ",\"outcome\":{\"status\":\"");
+	put(writer, quire_status_name(outcome->status));
+	put(writer, "\",\"detail\":");
+	put_i64(writer, outcome->detail);
+	if (outcome->has_digest) {
+		snprintf(digest, sizeof(digest), "%016llx",
+		         (unsigned long long)outcome->digest);
+		put(writer, ",\"digest\":\"");
+		put(writer, digest);
+		put(writer, "\"");
+	}
+	put(writer, "}");
+}
+
+static void put_record(struct quire_trace_writer *writer,
+                       const struct quire_trace_record *record)
+{
+	static const char *const names[] = {
+		[QUIRE_COMMAND_OPEN] = "open",
+		[QUIRE_COMMAND_CLOSE] = "close",
+		[QUIRE_COMMAND_SUBMIT] = "submit",
+		[QUIRE_COMMAND_RESET] = "reset",
+	};
+	const struct quire_command *command = &record->command;
+
+	put(writer, "{\"do\":\"");
+	put(writer, names[command->kind]);
+	put(writer, "\"");
+	if (record->id != 0) {
+		put(writer, ",\"id\":");
+		put_u64(writer, record->id);
+	}
+	if (command->kind == QUIRE_COMMAND_SUBMIT) {
+		put_submit(writer, command->step);
+	} else if (command->kind == QUIRE_COMMAND_RESET) {
+		put_reset(writer, command);
+	} else {
+		put(writer, ",\"request\":");
+		put_u64(writer, command->request);
+	}
+	if (record->has_outcome)
+		put_outcome(writer, &record->outcome);
+	put(writer, "}\n");
+}
+
+static enum quire_status refuse_failure(const struct quire_trace_writer *writer,
+                                        struct quire_refusal *refusal_out)
+{
+	errno = writer->failure;
+	return quire_fault(refusal_out, QUIRE_IO, 0, "cannot write to \"%s\": %m",
+	                   writer->temporary != NULL ? writer->temporary : writer->path);
+}
+
+enum quire_status quire_trace_write(struct quire_trace_writer *writer,
+                                    const struct quire_trace_record *record,
+                                    struct quire_refusal *refusal_out)
+{
+	enum quire_status status = quire_trace_check_record(record, &writer->header,
+	                                                    writer->last_id, refusal_out);
+
+	if (status != QUIRE_OK)
+		return status;
+	put_record(writer, record);
+	if (record->id != 0)
+		writer->last_id = record->id;
+	return writer->failure == 0 ? QUIRE_OK : refuse_failure(writer, refusal_out);
+}
+
+/* Close what was opened; false: the last bytes did not reach the file. */
+static bool close_target(struct quire_trace_writer *writer)
+{
+	int fd = writer->fd;
+
+	writer->fd = STDOUT_FILENO;
+	return fd == STDOUT_FILENO || close(fd) == 0;
+}
+
+enum quire_status quire_trace_commit(struct quire_trace_writer *writer,
+                                     struct quire_refusal *refusal_out)
+{
+	enum quire_status status = QUIRE_OK;
+
+	flush(writer);
+	if (!close_target(writer) && writer->failure == 0)
+		writer->failure = errno;
+	if (writer->failure != 0)
+		status = refuse_failure(writer, refusal_out);
+	else if (writer->temporary != NULL &&
+	         rename(writer->temporary, writer->path) != 0)
+		status = quire_fault(refusal_out, QUIRE_IO, 0,
+		                     "cannot rename to \"%s\": %m", writer->path);
+	if (status == QUIRE_OK) {
+		free(writer->temporary);
+		writer->temporary = NULL;
+	}
+	quire_trace_discard(writer);
+	return status;
+}
+
+void quire_trace_discard(struct quire_trace_writer *writer)
+{
+	if (writer == NULL)
+		return;
+	close_target(writer);
+	if (writer->temporary != NULL)
+		unlink(writer->temporary);
+	free(writer->temporary);
+	free(writer->path);
+	free(writer);
+}

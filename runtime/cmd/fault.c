@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "runtime/cmd/cmd_impl.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+
+#define TEXT_BYTES 1024
+
+void cmd_tell(const char *file, int64_t line, const char *format, ...)
+{
+	char text[TEXT_BYTES];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	for (char *c = text; *c != '\0'; c++) {
+		if ((unsigned char)*c < ' ')
+			*c = '?'; /* of a file's bytes: one line stays one line */
+	}
+	cmd_progress_end();
+	if (file == NULL)
+		fprintf(stderr, "quire: %s\n", text);
+	else if (line <= 0)
+		fprintf(stderr, "quire: %s: %s\n", file, text);
+	else
+		fprintf(stderr, "quire: %s:%" PRId64 ": %s\n", file, line, text);
+}
+
+/* What plans/ refuses says all of it in `what`; the others are put into words. */
+int cmd_tell_refusal(const char *file, const struct quire_refusal *refusal)
+{
+	char text[TEXT_BYTES];
+	bool whole = refusal->status == QUIRE_IO || refusal->status == QUIRE_FORMAT ||
+	             (refusal->status == QUIRE_INVALID && refusal->expected == 0 &&
+	              refusal->got == 0);
+
+	if (!whole)
+		quire_refusal_text(refusal, text, sizeof(text));
+	cmd_tell(file, refusal->line, "%s", whole ? refusal->what : text);
+	return CMD_BAD;
+}

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: MIT
+# runtime/cmd: the quire command.
+bin_PROGRAMS += quire
+quire_SOURCES = \
+	%D%/batch.c \
+	%D%/batch_impl.h \
+	%D%/check.c \
+	%D%/check_impl.h \
+	%D%/cmd_impl.h \
+	%D%/fault.c \
+	%D%/import.c \
+	%D%/info.c \
+	%D%/input.c \
+	%D%/main.c \
+	%D%/options.c \
+	%D%/pattern.c \
+	%D%/pattern_impl.h \
+	%D%/progress.c \
+	%D%/replay.c \
+	%D%/replay_impl.h \
+	%D%/report.c \
+	%D%/reread.c \
+	%D%/run.c \
+	%D%/streams.c \
+	%D%/streams_impl.h \
+	%D%/summary.c \
+	%D%/walk.c
+quire_LDADD = libquire_core.la $(JANSSON_LIBS)
+dist_man1_MANS = docs/quire.1
+
+# The sample that the README replays, with its outcomes.
+EXTRA_DIST += plans/sample.plan

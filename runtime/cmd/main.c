@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "runtime/cmd/cmd_impl.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+struct command {
+	const char *name;
+	char *full_name;
+	int (*run)(int argc, char **argv);
+};
+
+static const struct command commands[] = {
+	{"replay", "quire replay", cmd_replay},
+	{"import", "quire import", cmd_import},
+	{"info", "quire info", cmd_info},
+};
+
+struct main_options {
+	struct cmd_common common;
+	bool version;
+	int at; /* place of the command in argv; 0: none */
+	const struct command *command;
+};
+
+static const struct argp_option option_list[] = {
+	{"help", '?', NULL, 0, "Print this help", -1},
+	{"version", 'V', NULL, 0, "Print the version", -1},
+	{0},
+};
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct main_options *options = state->input;
+
+	switch (key) {
+	case 'V':
+		options->version = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+			if (strcmp(commands[i].name, argument) == 0)
+				options->command = &commands[i];
+		}
+		if (options->command == NULL)
+			return cmd_refuse_usage(state,
+			                        "\"%s\" is no command: replay, import or "
+			                        "info is wanted",
+			                        argument);
+		options->at = state->next - 1;
+		state->next = state->argc; /* the rest is the command's */
+		return 0;
+	case ARGP_KEY_END:
+		if (options->command == NULL && !options->common.help &&
+		    !options->version)
+			return cmd_refuse_usage(
+				state, "a command is wanted: replay, import or info");
+		return 0;
+	default:
+		return cmd_parse_common(key, argument, state);
+	}
+}
+
+static const struct argp argp = {
+	.options = option_list,
+	.parser = parse,
+	.args_doc = "COMMAND [OPTION...] FILE",
+	.doc = "A runtime for paged KV caches that plans ahead while the device executes "
+	       "behind.\v"
+	       "Commands:\n"
+	       "  import   make a plan trace of a request trace\n"
+	       "  replay   run a plan trace, compare and verify it\n"
+	       "  info     say what a trace holds\n"
+	       "\n"
+	       "Example:\n"
+	       "  quire import requests.csv -o requests.plan\n"
+	       "  quire replay --check requests.plan\n"
+	       "\n"
+	       "Each command answers --help.  Exit status: 0 done, 1 a divergence or a "
+	       "failed check, 2 bad input or usage.",
+};
+
+/* A closed standard stream would hand its number to the next file opened. */
+static bool hold_standard_streams(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != fd)
+			return false;
+	}
+	return true;
+}
+
+static int run(int argc, char **argv)
+{
+	struct main_options options = {.at = 0};
+	int code = cmd_parse(&argp, argc, argv, &options.common, ARGP_IN_ORDER);
+
+	if (code != CMD_DONE || options.common.help)
+		return code;
+	if (options.version)
+		return puts(PACKAGE_STRING) == EOF ? CMD_BAD : CMD_DONE;
+	argv[options.at] = options.command->full_name;
+	return options.command->run(argc - options.at, argv + options.at);
+}
+
+int main(int argc, char **argv)
+{
+	static char name[] = "quire";
+	char *none[] = {name, NULL};
+	int code;
+
+	if (!hold_standard_streams())
+		return CMD_BAD;
+	signal(SIGPIPE, SIG_IGN); /* a reader that went away is a write that fails */
+	if (argc > 0)
+		argv[0] = name;
+	code = run(argc > 0 ? argc : 1, argc > 0 ? argv : none);
+	if ((fflush(stdout) != 0 || ferror(stdout)) && code == CMD_DONE) {
+		cmd_tell(NULL, 0, "standard output cannot be written to: %m");
+		code = CMD_BAD;
+	}
+	return code;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "runtime/cmd/cmd_impl.h"
+
+#include <inttypes.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_S INT64_C(1000000000)
+
+/* Time between two looks of the line. */
+#define SHOW_NS (NS_PER_S / 10)
+
+/* There is one terminal: its line. */
+static struct {
+	const char *what; /* NULL: not wanted */
+	int64_t next_ns;
+	bool shown;
+} line;
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+void cmd_progress_start(const char *what, const struct cmd_common *common)
+{
+	bool wanted = !common->quiet && !common->json && isatty(STDERR_FILENO);
+
+	line.what = wanted ? what : NULL;
+	line.next_ns = now_ns() + SHOW_NS;
+}
+
+void cmd_progress_show(int64_t done, int64_t of)
+{
+	int64_t now;
+
+	if (line.what == NULL)
+		return;
+	now = now_ns();
+	if (now < line.next_ns)
+		return;
+	line.next_ns = now + SHOW_NS;
+	line.shown = true;
+	if (of > 0)
+		fprintf(stderr, "\r%s %3" PRId64 " %%\033[K", line.what, done * 100 / of);
+	else
+		fprintf(stderr, "\r%s %" PRId64 "\033[K", line.what, done);
+}
+
+void cmd_progress_end(void)
+{
+	if (line.shown)
+		fputs("\r\033[K", stderr);
+	line.shown = false;
+	line.what = NULL;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "runtime/cmd/check_impl.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static enum quire_status queue_reads(struct cmd_check *check,
+                                     const struct quire_slots *slots, char *rows)
+{
+	int64_t layer_bytes = slots->n * 2 * check->geometry->row_bytes;
+	enum quire_status status = QUIRE_OK;
+
+	for (int64_t layer = 0; layer < check->geometry->num_layers && status == QUIRE_OK;
+	     layer++)
+		status = quire_cache_read_tokens(check->cache, check->dstream, layer,
+		                                 slots, rows + layer * layer_bytes, NULL);
+	return status == QUIRE_OK ? quire_dstream_synchronize(check->dstream, NULL)
+	                          : status;
+}
+
+static int read_with(struct cmd_check *check, const struct cmd_stream *stream,
+                     int32_t *pages, int64_t num_pages, char *rows, int64_t line)
+{
+	const char *label = check->streams.labels[stream->label];
+	struct quire_slots slots = {.page = pages, .n = stream->length};
+	struct quire_snapshot snapshot = {.length = 0};
+	enum quire_status status = quire_runtime_snapshot(check->run->runtime,
+	                                                  stream->request, label,
+	                                                  &snapshot, pages, num_pages);
+
+	if (status != QUIRE_OK || snapshot.length != stream->length) {
+		cmd_tell(check->run->file, line,
+		         "request %" PRIu64 " label \"%s\": expected %" PRId64
+		         " tokens, the runtime has %" PRId64 " (%s)",
+		         stream->request, label, stream->length, snapshot.length,
+		         quire_status_text(status));
+		return CMD_FAILED;
+	}
+	status = queue_reads(check, &slots, rows);
+	if (status != QUIRE_OK) {
+		cmd_tell(check->run->file, line, "reading request %" PRIu64 " failed: %s",
+		         stream->request, quire_status_text(status));
+		return CMD_FAILED;
+	}
+	return cmd_check_compare(check, stream->request, stream->label, stream->life,
+	                         stream->length, rows, line);
+}
+
+int cmd_check_read_now(struct cmd_check *check, const struct cmd_stream *stream,
+                       int64_t line)
+{
+	const struct quire_geometry *geometry = check->geometry;
+	int64_t num_pages = (stream->length + geometry->page_size - 1) /
+	                    geometry->page_size;
+	int32_t *pages;
+	char *rows;
+	int code;
+
+	if (stream->length == 0)
+		return CMD_DONE;
+	pages = calloc((size_t)num_pages, sizeof(*pages));
+	rows = malloc((size_t)(geometry->num_layers * stream->length * 2 *
+	                       geometry->row_bytes));
+	if (pages == NULL || rows == NULL)
+		code = cmd_check_refuse_memory();
+	else
+		code = read_with(check, stream, pages, num_pages, rows, line);
+	free(rows);
+	free(pages);
+	return code;
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "runtime/refuse_impl.h"
+#include "runtime/runtime_impl.h"
+
+#include <quire/runtime/assert.h>
+
+#include <stdlib.h>
+
+/* ------------------------------------------------------------------ create, destroy */
+
+static enum quire_status create_events(struct quire_device *device, struct quire_event **events,
+                                       int32_t n)
+{
+	for (int32_t i = 0; i < n; i++)
+		QUIRE_TRY(quire_event_create(device, &events[i]));
+	return QUIRE_OK;
+}
+
+enum quire_status quire_executor_init(struct quire_runtime *rt)
+{
+	struct quire_executor *executor = &rt->executor;
+	int32_t depth = rt->config.depth;
+
+	executor->upload_events = calloc((size_t)depth, sizeof(*executor->upload_events));
+	executor->step_events = calloc(2 * (size_t)depth, sizeof(*executor->step_events));
+	executor->tickets = calloc(2 * (size_t)depth, sizeof(*executor->tickets));
+	if (executor->upload_events == NULL || executor->step_events == NULL ||
+	    executor->tickets == NULL)
+		return QUIRE_NO_MEMORY;
+	QUIRE_TRY(create_events(rt->device, executor->upload_events, depth));
+	QUIRE_TRY(create_events(rt->device, executor->step_events, 2 * depth));
+	QUIRE_TRY(quire_dstream_create(rt->device, "quire-upload", &executor->upload));
+	return quire_dstream_create(rt->device, "quire-compute", &executor->compute);
+}
+
+/* Also ends what an unsuccessful init left half made. */
+void quire_executor_end(struct quire_runtime *rt)
+{
+	struct quire_executor *executor = &rt->executor;
+
+	quire_dstream_destroy(executor->upload); /* waits: uploads wait for compute's events */
+	quire_dstream_destroy(executor->compute);
+	for (int32_t i = 0; executor->upload_events != NULL && i < rt->config.depth; i++)
+		quire_event_destroy(executor->upload_events[i]);
+	for (int32_t i = 0; executor->step_events != NULL && i < 2 * rt->config.depth; i++)
+		quire_event_destroy(executor->step_events[i]);
+	free(executor->tickets);
+	free(executor->step_events);
+	free(executor->upload_events);
+}
+
+/* ------------------------------------------------------------------ publish */
+
+static void wake_executor(void *argument)
+{
+	struct quire_runtime *rt = argument;
+
+	quire_wake_all(&rt->executor_wake);
+}
+
+static struct quire_event *upload_event(const struct quire_runtime *rt, uint64_t step)
+{
+	return rt->executor.upload_events[step % (uint64_t)rt->config.depth];
+}
+
+static uint64_t step_place(const struct quire_runtime *rt, uint64_t step)
+{
+	return step % (2 * (uint64_t)rt->config.depth);
+}
+
+/* Is the event done?  A failure counts as done, and fails the runtime. */
+static bool is_done(struct quire_runtime *rt, struct quire_event *event, const char *what)
+{
+	enum quire_status status = quire_event_query(event);
+
+	if (status == QUIRE_AGAIN)
+		return false;
+	if (status != QUIRE_OK)
+		quire_runtime_fail(rt, QUIRE_DEVICE, what);
+	return true;
+}
+
+/* The newest step that a ticket belongs to has run, or never will. */
+static void complete(struct quire_runtime *rt, uint64_t ticket)
+{
+	if (quire_runtime_failed(rt) != NULL)
+		/* Pairs with the acquire in copy_outcome. */
+		atomic_store_explicit(&quire_ticket_cell(&rt->tickets, ticket)->failed, true,
+		                      memory_order_release);
+	quire_ticket_advance(&rt->tickets, ticket, QUIRE_STAGE_RETIRED);
+}
+
+/* Tell what the device has finished since the last time. */
+static bool publish(struct quire_runtime *rt)
+{
+	struct quire_executor *executor = &rt->executor;
+	uint64_t uploaded = executor->uploaded, retired = executor->retired;
+
+	while (executor->uploaded < executor->issued &&
+	       is_done(rt, upload_event(rt, executor->uploaded + 1), "uploading a plan"))
+		executor->uploaded++;
+	while (executor->retired < executor->issued &&
+	       is_done(rt, executor->step_events[step_place(rt, executor->retired + 1)],
+	               "running a step"))
+		executor->retired++;
+	if (executor->uploaded != uploaded) {
+		/* Pairs with the acquire in plan_step: the host half may be filled again. */
+		atomic_store_explicit(&rt->numbers.uploaded_step, executor->uploaded,
+		                      memory_order_release);
+		quire_wake_all(&rt->planner_wake);
+	}
+	if (executor->retired != retired) {
+		/* Pairs with the acquire of whoever reads it: the steps' writes are over. */
+		atomic_store_explicit(&rt->numbers.retired_step, executor->retired,
+		                      memory_order_release);
+		atomic_store_explicit(&executor->run_ns,
+		                      (uint64_t)(quire_now_ns() - executor->first_ns),
+		                      memory_order_relaxed);
+		/* The numbers first: who waited for a ticket finds them there. */
+		for (uint64_t step = retired + 1; step <= executor->retired; step++)
+			complete(rt, executor->tickets[step_place(rt, step)]);
+		quire_wake_all(&rt->client_wake);
+	}
+	return executor->uploaded != uploaded || executor->retired != retired;
+}
+
+/* ------------------------------------------------------------------ issue */
+
+/* The upload overwrites the device half once the slot's last reader is done. */
+static enum quire_status queue_upload(struct quire_runtime *rt, const struct quire_slot *slot,
+                                      uint64_t step)
+{
+	struct quire_executor *executor = &rt->executor;
+	struct quire_slot_range ranges[QUIRE_PLAN_RANGES_MAX];
+	struct quire_range copies[QUIRE_PLAN_RANGES_MAX];
+	int32_t n = quire_plan_ranges(&slot->plan, ranges);
+	uint64_t depth = (uint64_t)rt->config.depth;
+
+	if (step > depth)
+		QUIRE_TRY(quire_dstream_wait_event(executor->upload,
+		                                   executor->step_events[step_place(rt, step - depth)]));
+	for (int32_t i = 0; i < n; i++)
+		copies[i] = (struct quire_range){
+			.target = slot->plan.device + ranges[i].offset,
+			.source = slot->plan.host + ranges[i].offset,
+			.bytes = ranges[i].bytes,
+		};
+	QUIRE_TRY(quire_dstream_copy(executor->upload, copies, n));
+	QUIRE_TRY(quire_event_record(upload_event(rt, step), executor->upload));
+	return quire_dstream_wait_event(executor->compute, upload_event(rt, step));
+}
+
+static enum quire_status queue_work(struct quire_runtime *rt, const struct quire_slot *slot)
+{
+	struct quire_dstream *compute = rt->executor.compute;
+	struct quire_cache *cache = rt->config.cache;
+	const struct quire_plan *plan = &slot->plan;
+	const int32_t *source = quire_plan_device(plan, plan->copy_source);
+	const int32_t *target = quire_plan_device(plan, plan->copy_target);
+
+	for (int32_t i = 0; i < slot->num_work; i++) {
+		const struct quire_issue *work = &slot->work[i];
+
+		switch (work->kind) {
+		case QUIRE_WORK_WRITE:
+			QUIRE_TRY(quire_cache_write_tokens(cache, compute, work->layer, &work->slots, work->k,
+			                                   work->v, (enum quire_dtype)work->dtype, NULL));
+			break;
+		case QUIRE_WORK_READ:
+			QUIRE_TRY(quire_cache_read_tokens(cache, compute, work->layer, &work->slots,
+			                                  work->out, NULL));
+			break;
+		case QUIRE_WORK_COPY:
+			QUIRE_TRY(quire_cache_copy_pages(cache, compute, source + work->copy,
+			                                 target + work->copy, 1, NULL));
+			break;
+		}
+	}
+	return QUIRE_OK;
+}
+
+/* Queue a plan: upload, work, step event.  What was queued before a failure still runs. */
+static void queue_plan(struct quire_runtime *rt, const struct quire_slot *slot, uint64_t step)
+{
+	enum quire_status status = queue_upload(rt, slot, step);
+
+	if (status == QUIRE_OK)
+		status = queue_work(rt, slot);
+	if (status != QUIRE_OK) {
+		quire_runtime_fail(rt, QUIRE_DEVICE, "queueing a step");
+		return;
+	}
+	if (slot->run != NULL &&
+	    slot->run(slot->run_argument, &slot->plan, rt->executor.compute) != QUIRE_OK)
+		quire_runtime_fail(rt, QUIRE_CALLBACK, "the function of a step");
+}
+
+static enum quire_status finish_plan(struct quire_runtime *rt, uint64_t step)
+{
+	struct quire_executor *executor = &rt->executor;
+	struct quire_event *done = executor->step_events[step_place(rt, step)];
+
+	QUIRE_TRY(quire_event_record(done, executor->compute));
+	QUIRE_TRY(quire_event_notify(upload_event(rt, step), wake_executor, rt));
+	return quire_event_notify(done, wake_executor, rt);
+}
+
+static void issue(struct quire_runtime *rt, const struct quire_entry *entry)
+{
+	struct quire_executor *executor = &rt->executor;
+	struct quire_ticket_cell *cell = quire_ticket_cell(&rt->tickets, entry->ticket);
+	const struct quire_slot *slot = &rt->slots[entry->slot];
+
+	if (quire_runtime_failed(rt) != NULL) {
+		complete(rt, entry->ticket);
+		quire_wake_all(&rt->client_wake);
+		return;
+	}
+	QUIRE_ASSERT(entry->step == executor->issued + 1);
+	if (rt->config.digests) /* seen with the stage: see quire_ticket_advance */
+		atomic_store_explicit(&cell->digest, quire_plan_digest(&slot->plan),
+		                      memory_order_relaxed);
+	queue_plan(rt, slot, entry->step);
+	if (finish_plan(rt, entry->step) != QUIRE_OK)
+		quire_runtime_fail(rt, QUIRE_DEVICE, "recording a step's event");
+	executor->tickets[step_place(rt, entry->step)] = entry->ticket;
+	executor->issued = entry->step;
+	/* Pairs with the acquire of whoever reads it. */
+	atomic_store_explicit(&rt->numbers.issued_step, entry->step, memory_order_release);
+	quire_ticket_advance(&rt->tickets, entry->ticket, QUIRE_STAGE_ISSUED);
+	quire_wake_all(&rt->client_wake);
+}
+
+/* ------------------------------------------------------------------ release */
+
+#ifdef QUIRE_DEBUG
+/* A page that goes back may not be named by a plan still queued. */
+static void check_not_named(struct quire_runtime *rt, int32_t page)
+{
+	struct quire_entries *entries = &rt->entries;
+	uint64_t tail = atomic_load_explicit(&entries->tail, memory_order_acquire);
+
+	for (uint64_t e = atomic_load_explicit(&entries->head, memory_order_relaxed); e != tail;
+	     e++) {
+		const struct quire_entry *entry = &entries->ring[e & entries->mask];
+		const struct quire_plan *plan = &rt->slots[entry->slot].plan;
+
+		if (entry->kind != QUIRE_ENTRY_PLAN)
+			continue;
+		for (int32_t t = 0; t < plan->num_tables; t++)
+			for (int32_t i = 0; i < plan->tables[t].pages; i++)
+				QUIRE_ASSERT(plan->tables[t].kv_indices[i] != page);
+	}
+}
+#endif
+
+/* Give pages back at this place in the order: one batch, two where the ring wraps. */
+static void release(struct quire_runtime *rt, int64_t count)
+{
+	struct quire_entries *entries = &rt->entries;
+	uint64_t given = atomic_load_explicit(&rt->numbers.pages_given, memory_order_relaxed);
+
+	while (count > 0) {
+		uint64_t place = given & entries->pages_mask;
+		int64_t room = (int64_t)(entries->pages_mask + 1 - place);
+		int64_t n = count < room ? count : room;
+		enum quire_status status;
+
+#ifdef QUIRE_DEBUG
+		for (int64_t i = 0; i < n; i++)
+			check_not_named(rt, entries->pages[place + (uint64_t)i]);
+#endif
+		status = quire_pool_free(rt->pool, entries->pages + place, n, NULL);
+		QUIRE_ASSERT(status == QUIRE_OK);
+		given += (uint64_t)n;
+		count -= n;
+	}
+	/* Pairs with the acquire in the planner's check. */
+	atomic_store_explicit(&rt->numbers.pages_given, given, memory_order_release);
+}
+
+/* ------------------------------------------------------------------ the machine */
+
+static bool has_entry(struct quire_runtime *rt)
+{
+	/* Pairs with the release in push. */
+	return atomic_load_explicit(&rt->entries.tail, memory_order_acquire) !=
+	       atomic_load_explicit(&rt->entries.head, memory_order_relaxed);
+}
+
+static bool run_entry(struct quire_runtime *rt)
+{
+	struct quire_entries *entries = &rt->entries;
+	struct quire_executor *executor = &rt->executor;
+	uint64_t head = atomic_load_explicit(&entries->head, memory_order_relaxed);
+	struct quire_entry entry;
+
+	if (!has_entry(rt))
+		return false;
+	if (executor->first_ns == 0)
+		executor->first_ns = quire_now_ns();
+	if (executor->starved_ns != 0)
+		quire_count(&executor->wait_ns, (uint64_t)(quire_now_ns() - executor->starved_ns));
+	executor->starved_ns = 0;
+	entry = entries->ring[head & entries->mask];
+	/* Pairs with the acquire in quire_entries_have_room. */
+	atomic_store_explicit(&entries->head, head + 1, memory_order_release);
+	if (entry.kind == QUIRE_ENTRY_PLAN)
+		issue(rt, &entry);
+	else
+		release(rt, entry.count);
+	quire_wake_all(&rt->planner_wake); /* room for an entry, perhaps pages */
+	return true;
+}
+
+bool quire_executor_move(struct quire_runtime *rt)
+{
+	struct quire_executor *executor = &rt->executor;
+	bool moved;
+
+	if (rt->config.on_poll != NULL)
+		rt->config.on_poll(rt->config.on_poll_argument, QUIRE_ROLE_EXECUTOR);
+	moved = publish(rt);
+	moved |= run_entry(rt);
+	if (!moved && executor->first_ns != 0 && executor->starved_ns == 0 &&
+	    executor->retired == executor->issued)
+		executor->starved_ns = quire_now_ns();
+	return moved;
+}
+
+bool quire_executor_is_idle(struct quire_runtime *rt)
+{
+	return !has_entry(rt) && rt->executor.retired == rt->executor.issued;
+}

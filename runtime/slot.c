@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "runtime/runtime_impl.h"
+
+/* The addresses of one entry of built-in work, in the device half of the slot. */
+static void resolve(const struct quire_runtime *rt, struct quire_plan *plan,
+                    const struct quire_work *work, struct quire_issue *issue)
+{
+	const struct quire_planner *planner = &rt->planner;
+	const struct quire_table *table;
+	int32_t segment;
+
+	*issue = (struct quire_issue){.kind = work->kind, .layer = work->layer};
+	switch (work->kind) {
+	case QUIRE_WORK_WRITE:
+		table = &plan->tables[work->write.table];
+		issue->slots.page = quire_plan_device(plan, table->slot_page);
+		issue->slots.offset = quire_plan_device(plan, table->slot_offset);
+		issue->slots.n = table->tokens;
+		issue->dtype = work->write.dtype;
+		issue->k = work->write.k;
+		issue->v = work->write.v;
+		break;
+	case QUIRE_WORK_READ:
+		segment = work->read.segment;
+		table = &plan->tables[planner->grouping.table_of[planner->labels[segment]]];
+		issue->slots.page = quire_plan_device(
+			plan, table->kv_indices + table->kv_indptr[planner->row_of_view[segment]]);
+		issue->slots.first = work->read.first;
+		issue->slots.n = work->read.count;
+		issue->out = work->read.out;
+		break;
+	case QUIRE_WORK_COPY:
+		issue->copy = plan->num_copies++;
+		plan->copy_source[issue->copy] =
+			planner->rows[work->copy.source_segment].stream->pages[work->copy.source_page];
+		plan->copy_target[issue->copy] =
+			planner->rows[work->copy.target_segment].stream->pages[work->copy.target_page];
+		break;
+	}
+}
+
+void quire_slot_fill(struct quire_runtime *rt, const struct quire_command_cell *cell,
+                     struct quire_slot *slot)
+{
+	struct quire_planner *planner = &rt->planner;
+	struct quire_plan *plan = &slot->plan;
+
+	for (int32_t i = 0; i < cell->num_segments; i++) {
+		const struct quire_row *row = &planner->rows[i];
+
+		planner->views[i] = (struct quire_view){
+			.request = cell->segments[i].request,
+			.tag = cell->segments[i].tag,
+			.label = cell->segments[i].label,
+			.span = cell->segments[i].span,
+			.length = row->length + cell->segments[i].span,
+			.released = row->stream->released,
+			.pages = row->stream->pages,
+		};
+	}
+	plan->ticket = cell->ticket;
+	plan->step = planner->step + 1;
+	plan->label_names = rt->commands.labels.names;
+	plan->num_copies = 0;
+	quire_plan_build(plan, &planner->grouping, planner->views, cell->num_segments, rt->page_size,
+	                 cell->bucket_rows, cell->bucket_tokens, planner->row_of_view);
+	slot->run = cell->run;
+	slot->run_argument = cell->run_argument;
+	slot->num_work = cell->num_work;
+	for (int32_t i = 0; i < cell->num_work; i++)
+		resolve(rt, plan, &cell->work[i], &slot->work[i]);
+}

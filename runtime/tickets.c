@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "runtime/tickets_impl.h"
+
+#include <stdlib.h>
+
+enum quire_status quire_tickets_init(struct quire_tickets *tickets, int32_t tickets_max)
+{
+	uint64_t n = 1;
+
+	while (n < (uint64_t)tickets_max)
+		n *= 2;
+	tickets->mask = n - 1;
+	tickets->cells = calloc(n, sizeof(*tickets->cells));
+	if (tickets->cells == NULL)
+		return QUIRE_NO_MEMORY;
+	/* As if ticket 0, which nobody draws, had used every cell before. */
+	for (uint64_t i = 0; i < n; i++)
+		atomic_store_explicit(&tickets->cells[i].state, QUIRE_STAGE_RETIRED,
+		                      memory_order_relaxed);
+	return QUIRE_OK;
+}
+
+void quire_tickets_end(struct quire_tickets *tickets)
+{
+	free(tickets->cells);
+}

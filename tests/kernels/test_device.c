@@ -1,0 +1,725 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <quire/kernels/device.h>
+
+#include "tests/alloc/random.h"
+
+#include <check.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const names[] = { "cpu", "cpu:inline" };
+#define NUM_NAMES 2
+
+static struct quire_device *open_device(const char *name)
+{
+	struct quire_device *device = NULL;
+
+	ck_assert_int_eq(quire_device_create(name, &device, NULL), QUIRE_OK);
+	return device;
+}
+
+static struct quire_dstream *new_stream(struct quire_device *device)
+{
+	struct quire_dstream *dstream = NULL;
+
+	ck_assert_int_eq(quire_dstream_create(device, "test", &dstream), QUIRE_OK);
+	return dstream;
+}
+
+static struct quire_event *new_event(struct quire_device *device)
+{
+	struct quire_event *event = NULL;
+
+	ck_assert_int_eq(quire_event_create(device, &event), QUIRE_OK);
+	return event;
+}
+
+static void finish(struct quire_dstream *dstream)
+{
+	ck_assert_int_eq(quire_dstream_synchronize(dstream, NULL), QUIRE_OK);
+}
+
+static enum quire_status pass_gate(void *gate)
+{
+	while (sem_wait(gate) != 0)
+		continue;
+	return QUIRE_OK;
+}
+
+static enum quire_status post(void *semaphore)
+{
+	sem_post(semaphore);
+	return QUIRE_OK;
+}
+
+/* A stream behind a gate: what is queued after this runs once the gate is opened. */
+static void close_gate(struct quire_dstream *dstream, sem_t *gate)
+{
+	sem_init(gate, 0, 0);
+	ck_assert_int_eq(quire_dstream_call(dstream, pass_gate, gate), QUIRE_OK);
+}
+
+static void copy_int(struct quire_dstream *dstream, int *target, const int *source)
+{
+	struct quire_range range = { target, source, sizeof(*target) };
+
+	ck_assert_int_eq(quire_dstream_copy(dstream, &range, 1), QUIRE_OK);
+}
+
+/* Give a stream that wrongly does not wait the time to go on; no verdict hangs on it. */
+static void let_others_run(void)
+{
+	for (int i = 0; i < 20; i++) {
+		sched_yield();
+		usleep(50);
+	}
+}
+
+START_TEST(devices_open_by_name_and_unknown_names_are_refused)
+{
+	const char *const wrong[] = { "", "cpu:", "CPU", "cpu:inline2", "gpu", NULL };
+	struct quire_device *device = open_device(names[_i]);
+	struct quire_dstream *dstream = new_stream(device);
+
+	ck_assert_str_eq(quire_device_name(device), names[_i]);
+	ck_assert_ptr_eq(quire_dstream_device(dstream), device);
+	ck_assert_ptr_null(quire_dstream_native(dstream));
+	quire_dstream_destroy(dstream);
+	quire_device_destroy(device);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct quire_refusal refusal = { 0 };
+
+		device = NULL;
+		ck_assert_int_eq(quire_device_create(wrong[i], &device, &refusal),
+		                 QUIRE_INVALID);
+		ck_assert_int_eq(refusal.status, QUIRE_INVALID);
+		ck_assert_str_eq(refusal.what, "device: no such name");
+		ck_assert_ptr_null(device);
+	}
+	quire_device_destroy(NULL);
+	quire_dstream_destroy(NULL);
+	quire_event_destroy(NULL);
+}
+END_TEST
+
+START_TEST(memory_is_zeroed_and_aligned_and_never_more_than_there_is)
+{
+	const int64_t sizes[] = {
+		1, 64, 65, 4096, (2 << 20) - 1, 2 << 20, (5 << 20) + 1
+	};
+	const int64_t wrong[] = { 0, -1, INT64_MIN };
+	int64_t physical = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+	const int64_t too_much[] = { physical, INT64_MAX / 2, INT64_MAX };
+	struct quire_device *device = open_device(names[_i]);
+	char *memory = NULL;
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		for (int pinned = 0; pinned < 2; pinned++) {
+			ck_assert_int_eq((pinned ? quire_device_alloc_pinned
+			                         : quire_device_alloc)(device, sizes[i],
+			                                               (void **)&memory),
+			                 QUIRE_OK);
+			ck_assert_uint_eq((uintptr_t)memory % 64, 0);
+			ck_assert_int_eq(memory[0], 0);
+			ck_assert(memcmp(memory, memory + 1, (size_t)sizes[i] - 1) == 0);
+			memset(memory, 0xff, (size_t)sizes[i]);
+			(pinned ? quire_device_release_pinned
+			        : quire_device_release)(device, memory, sizes[i]);
+		}
+	}
+	memory = NULL;
+	for (int i = 0; i < 3; i++) {
+		ck_assert_int_eq(quire_device_alloc(device, wrong[i], (void **)&memory),
+		                 QUIRE_INVALID);
+		ck_assert_int_eq(quire_device_alloc_pinned(device, wrong[i],
+		                                           (void **)&memory),
+		                 QUIRE_INVALID);
+		ck_assert_int_eq(quire_device_alloc(device, too_much[i],
+		                                    (void **)&memory),
+		                 QUIRE_NO_MEMORY);
+		ck_assert_int_eq(quire_device_alloc_pinned(device, too_much[i],
+		                                           (void **)&memory),
+		                 QUIRE_NO_MEMORY);
+	}
+	ck_assert_ptr_null(memory);
+	quire_device_release(device, NULL, 7);
+	quire_device_release_pinned(device, NULL, 7);
+	quire_device_destroy(device);
+}
+END_TEST
+
+struct appended {
+	int *list;
+	int *length;
+	int value;
+};
+
+static enum quire_status append(void *argument)
+{
+	struct appended *a = argument;
+
+	a->list[(*a->length)++] = a->value;
+	return QUIRE_OK;
+}
+
+START_TEST(operations_of_one_stream_run_in_order_however_many_are_queued)
+{
+	enum { N = 3000 };
+	static struct appended calls[N];
+	static int list[N];
+	struct quire_device *device = open_device(names[_i]);
+	struct quire_dstream *dstream = new_stream(device);
+	bool gated = _i == 0;
+	int length = 0;
+	sem_t gate;
+
+	for (int round = 0; round < 3; round++) {
+		length = 0;
+		if (gated)
+			close_gate(dstream, &gate);
+		for (int i = 0; i < N; i++) {
+			calls[i] = (struct appended){ list, &length, i * 7 };
+			ck_assert_int_eq(quire_dstream_call(dstream, append, &calls[i]),
+			                 QUIRE_OK);
+		}
+		if (gated) {
+			ck_assert_int_eq(length, 0);
+			sem_post(&gate);
+		}
+		finish(dstream);
+		ck_assert_int_eq(length, N);
+		for (int i = 0; i < N; i++)
+			if (list[i] != i * 7)
+				ck_abort_msg("call %d came at place of %d", list[i] / 7,
+				             i);
+	}
+	quire_dstream_destroy(dstream);
+	quire_device_destroy(device);
+}
+END_TEST
+
+START_TEST(a_batch_of_copies_keeps_its_list_and_its_order)
+{
+	enum { N = 700 };
+	struct quire_device *device = open_device(names[_i]);
+	struct quire_dstream *dstream = new_stream(device);
+	struct quire_range *ranges = malloc(N * sizeof(*ranges));
+	static char source[N * 3];
+	static char target[N * 3];
+	bool gated = _i == 0;
+	sem_t gate;
+
+	for (int i = 0; i < N * 3; i++)
+		source[i] = (char)(i * 37 + 11);
+	memset(target, 0, sizeof(target));
+	if (gated)
+		close_gate(dstream, &gate);
+	/* All 0 to 3 bytes long; the last one writes once more where number 1 did. */
+	for (int i = 0; i < N; i++)
+		ranges[i] = (struct quire_range){ target + 3 * (N - 1 - i),
+			                          source + 3 * i, i % 4 };
+	ranges[N - 1] = (struct quire_range){ target + 3 * (N - 2), source, 3 };
+	ck_assert_int_eq(quire_dstream_copy(dstream, ranges, N), QUIRE_OK);
+	/* Zero bytes may name nothing, zero ranges neither. */
+	ranges[0] = (struct quire_range){ NULL, NULL, 0 };
+	ck_assert_int_eq(quire_dstream_copy(dstream, ranges, 1), QUIRE_OK);
+	ck_assert_int_eq(quire_dstream_copy(dstream, NULL, 0), QUIRE_OK);
+	free(ranges);
+	if (gated)
+		sem_post(&gate);
+	finish(dstream);
+	for (int i = 0; i < N - 1; i++) {
+		const char *at = target + 3 * (N - 1 - i);
+		const char *from = i == 1 ? source : source + 3 * i;
+		int bytes = i == 1 ? 3 : i % 4;
+
+		for (int k = 0; k < 3; k++)
+			if (at[k] != (k < bytes ? from[k] : 0))
+				ck_abort_msg("byte %d of range %d", k, i);
+	}
+	quire_dstream_destroy(dstream);
+	quire_device_destroy(device);
+}
+END_TEST
+
+START_TEST(a_wrong_copy_is_refused_and_nothing_of_its_batch_runs)
+{
+	struct quire_device *device = open_device(names[_i]);
+	struct quire_dstream *dstream = new_stream(device);
+	int from = 5;
+	int to = 0;
+	struct quire_range ranges[] = { { &to, &from, sizeof(to) }, { &to, &from, -1 } };
+
+	ck_assert_int_eq(quire_dstream_copy(dstream, ranges, 2), QUIRE_INVALID);
+	ranges[1] = (struct quire_range){ NULL, &from, 1 };
+	ck_assert_int_eq(quire_dstream_copy(dstream, ranges, 2), QUIRE_INVALID);
+	ranges[1] = (struct quire_range){ &to, NULL, 1 };
+	ck_assert_int_eq(quire_dstream_copy(dstream, ranges, 2), QUIRE_INVALID);
+	ck_assert_int_eq(quire_dstream_copy(dstream, ranges, -1), QUIRE_INVALID);
+	ck_assert_int_eq(quire_dstream_copy(dstream, NULL, 1), QUIRE_INVALID);
+	ck_assert_int_eq(quire_dstream_call(dstream, NULL, NULL), QUIRE_INVALID);
+	finish(dstream);
+	ck_assert_int_eq(to, 0);
+	quire_dstream_destroy(dstream);
+	quire_device_destroy(device);
+}
+END_TEST
+
+static void count(void *counter)
+{
+	__atomic_add_fetch((int *)counter, 1, __ATOMIC_SEQ_CST);
+}
+
+static int counted(const int *counter)
+{
+	return __atomic_load_n(counter, __ATOMIC_SEQ_CST);
+}
+
+START_TEST(an_event_that_was_never_recorded_counts_as_done)
+{
+	struct quire_device *device = open_device(names[_i]);
+	struct quire_dstream *dstream = new_stream(device);
+	struct quire_event *event = new_event(device);
+	int calls = 0;
+
+	ck_assert_int_eq(quire_event_query(event), QUIRE_OK);
+	ck_assert_int_eq(quire_event_synchronize(event), QUIRE_OK);
+	ck_assert_int_eq(quire_dstream_wait_event(dstream, event), QUIRE_OK);
+	finish(dstream);
+	ck_assert_int_eq(quire_event_notify(event, count, &calls), QUIRE_OK);
+	ck_assert_int_eq(counted(&calls), 1);
+	ck_assert_int_eq(quire_event_notify(event, NULL, &calls), QUIRE_INVALID);
+	quire_event_destroy(event);
+	quire_dstream_destroy(dstream);
+	quire_device_destroy(device);
+}
+END_TEST
+
+START_TEST(an_event_is_done_when_all_before_it_is)
+{
+	struct quire_device *device = open_device(names[_i]);
+	struct quire_dstream *dstream = new_stream(device);
+	struct quire_event *event = new_event(device);
+	bool gated = _i == 0;
+	int one = 1;
+	int x = 0;
+	sem_t gate;
+
+	for (int round = 0; round < 100; round++, one++) {
+		if (gated)
+			close_gate(dstream, &gate);
+		copy_int(dstream, &x, &one);
+		ck_assert_int_eq(quire_event_record(event, dstream), QUIRE_OK);
+		if (gated) {
+			ck_assert_int_eq(quire_event_query(event), QUIRE_AGAIN);
+			sem_post(&gate);
+		}
+		if (round % 2 == 0)
+			ck_assert_int_eq(quire_event_synchronize(event), QUIRE_OK);
+		else
+			while (quire_event_query(event) == QUIRE_AGAIN)
+				sched_yield();
+		ck_assert_int_eq(quire_event_query(event), QUIRE_OK);
+		ck_assert_int_eq(x, one);
+	}
+	quire_event_destroy(event);
+	quire_dstream_destroy(dstream);
+	quire_device_destroy(device);
+}
+END_TEST
+
+START_TEST(a_stream_waits_for_the_event_of_another)
+{
+	struct quire_device *device = open_device("cpu");
+	struct quire_dstream *a = new_stream(device);
+	struct quire_dstream *b = new_stream(device);
+	struct quire_event *event = new_event(device);
+	sem_t started;
+	sem_t gate;
+
+	for (int round = 1; round <= 5; round++) {
+		int x = 0;
+		int y = 0;
+
+		sem_init(&started, 0, 0);
+		close_gate(a, &gate);
+		copy_int(a, &x, &round);
+		ck_assert_int_eq(quire_event_record(event, a), QUIRE_OK);
+		ck_assert_int_eq(quire_dstream_call(b, post, &started), QUIRE_OK);
+		ck_assert_int_eq(quire_dstream_wait_event(b, event), QUIRE_OK);
+		copy_int(b, &y, &x);
+		pass_gate(&started);
+		let_others_run();
+		sem_post(&gate);
+		finish(b);
+		ck_assert_int_eq(y, round);
+		finish(a);
+	}
+	quire_event_destroy(event);
+	quire_dstream_destroy(b);
+	quire_dstream_destroy(a);
+	quire_device_destroy(device);
+}
+END_TEST
+
+START_TEST(a_wait_keeps_the_record_it_named_when_the_event_is_recorded_again)
+{
+	struct quire_device *device = open_device("cpu");
+	struct quire_dstream *slow = new_stream(device);
+	struct quire_dstream *quick = new_stream(device);
+	struct quire_dstream *reader = new_stream(device);
+	struct quire_event *event = new_event(device);
+	int one = 1;
+	int x = 0;
+	int y = 0;
+	sem_t gate;
+
+	close_gate(slow, &gate);
+	copy_int(slow, &x, &one);
+	ck_assert_int_eq(quire_event_record(event, slow), QUIRE_OK);
+	ck_assert_int_eq(quire_dstream_wait_event(reader, event), QUIRE_OK);
+	copy_int(reader, &y, &x);
+	/* The newer record is done while the older one is not. */
+	ck_assert_int_eq(quire_event_record(event, quick), QUIRE_OK);
+	ck_assert_int_eq(quire_event_synchronize(event), QUIRE_OK);
+	ck_assert_int_eq(quire_event_query(event), QUIRE_OK);
+	ck_assert_int_eq(quire_dstream_wait_event(quick, event), QUIRE_OK);
+	finish(quick);
+	let_others_run();
+	sem_post(&gate);
+	finish(reader);
+	ck_assert_int_eq(y, 1);
+	finish(slow);
+	ck_assert_int_eq(quire_event_query(event), QUIRE_OK);
+	quire_event_destroy(event);
+	quire_dstream_destroy(reader);
+	quire_dstream_destroy(quick);
+	quire_dstream_destroy(slow);
+	quire_device_destroy(device);
+}
+END_TEST
+
+START_TEST(an_older_record_that_ends_does_not_make_the_newest_done)
+{
+	struct quire_device *device = open_device("cpu");
+	struct quire_dstream *first = new_stream(device);
+	struct quire_dstream *second = new_stream(device);
+	struct quire_event *event = new_event(device);
+	int old_calls = 0;
+	int new_calls = 0;
+	sem_t first_gate;
+	sem_t second_gate;
+
+	close_gate(first, &first_gate);
+	close_gate(second, &second_gate);
+	ck_assert_int_eq(quire_event_record(event, first), QUIRE_OK);
+	ck_assert_int_eq(quire_event_notify(event, count, &old_calls), QUIRE_OK);
+	ck_assert_int_eq(quire_event_record(event, second), QUIRE_OK);
+	ck_assert_int_eq(quire_event_notify(event, count, &new_calls), QUIRE_OK);
+	ck_assert_int_eq(quire_event_notify(event, count, &new_calls), QUIRE_OK);
+	ck_assert_int_eq(counted(&old_calls), 0);
+	sem_post(&first_gate);
+	finish(first);
+	ck_assert_int_eq(quire_event_query(event), QUIRE_AGAIN);
+	ck_assert_int_eq(counted(&old_calls), 1);
+	ck_assert_int_eq(counted(&new_calls), 0);
+	sem_post(&second_gate);
+	finish(second);
+	ck_assert_int_eq(quire_event_query(event), QUIRE_OK);
+	ck_assert_int_eq(counted(&old_calls), 1);
+	ck_assert_int_eq(counted(&new_calls), 2);
+	quire_event_destroy(event);
+	quire_dstream_destroy(second);
+	quire_dstream_destroy(first);
+	quire_device_destroy(device);
+}
+END_TEST
+
+static enum quire_status fail_with(void *status)
+{
+	return *(enum quire_status *)status;
+}
+
+START_TEST(the_first_failure_stays_and_is_told_by_calls_events_and_synchronize)
+{
+	struct quire_device *device = open_device("cpu");
+	struct quire_dstream *dstream = new_stream(device);
+	struct quire_event *before = new_event(device);
+	struct quire_event *after = new_event(device);
+	enum quire_status io = QUIRE_IO;
+	enum quire_status limit = QUIRE_LIMIT;
+	struct quire_refusal refusal = { 0 };
+	int one = 1;
+	int x = 0;
+	sem_t gate;
+
+	close_gate(dstream, &gate);
+	ck_assert_int_eq(quire_event_record(before, dstream), QUIRE_OK);
+	ck_assert_int_eq(quire_dstream_call(dstream, fail_with, &io), QUIRE_OK);
+	ck_assert_int_eq(quire_dstream_call(dstream, fail_with, &limit), QUIRE_OK);
+	copy_int(dstream, &x, &one);
+	ck_assert_int_eq(quire_event_record(after, dstream), QUIRE_OK);
+	sem_post(&gate);
+	ck_assert_int_eq(quire_dstream_synchronize(dstream, &refusal), QUIRE_IO);
+	ck_assert_int_eq(refusal.status, QUIRE_IO);
+	ck_assert_ptr_nonnull(refusal.what);
+	ck_assert_int_eq(x, 0);
+	ck_assert_int_eq(quire_event_query(before), QUIRE_OK);
+	ck_assert_int_eq(quire_event_query(after), QUIRE_IO);
+	ck_assert_int_eq(quire_event_synchronize(after), QUIRE_IO);
+	ck_assert_int_eq(quire_dstream_call(dstream, fail_with, &limit), QUIRE_IO);
+	ck_assert_int_eq(quire_dstream_copy(dstream, NULL, 0), QUIRE_IO);
+	ck_assert_int_eq(quire_dstream_wait_event(dstream, before), QUIRE_IO);
+	ck_assert_int_eq(quire_event_record(before, dstream), QUIRE_OK);
+	ck_assert_int_eq(quire_event_synchronize(before), QUIRE_IO);
+	ck_assert_int_eq(quire_dstream_synchronize(dstream, NULL), QUIRE_IO);
+	quire_event_destroy(after);
+	quire_event_destroy(before);
+	quire_dstream_destroy(dstream);
+	quire_device_destroy(device);
+}
+END_TEST
+
+START_TEST(a_failure_reaches_the_streams_that_wait_for_it)
+{
+	struct quire_device *device = open_device(names[_i]);
+	struct quire_dstream *dstream = new_stream(device);
+	struct quire_dstream *behind = new_stream(device);
+	struct quire_dstream *late = new_stream(device);
+	struct quire_event *event = new_event(device);
+	enum quire_status again = QUIRE_AGAIN;
+	bool gated = _i == 0;
+	int calls = 0;
+	int one = 1;
+	int x = 0;
+	sem_t gate;
+
+	if (gated)
+		close_gate(dstream, &gate);
+	/* AGAIN would mean that the event is not done. */
+	ck_assert_int_eq(quire_dstream_call(dstream, fail_with, &again),
+	                 gated ? QUIRE_OK : QUIRE_CALLBACK);
+	ck_assert_int_eq(quire_event_record(event, dstream), QUIRE_OK);
+	ck_assert_int_eq(quire_event_notify(event, count, &calls), QUIRE_OK);
+	if (gated) {
+		ck_assert_int_eq(quire_dstream_wait_event(behind, event), QUIRE_OK);
+		copy_int(behind, &x, &one);
+		sem_post(&gate);
+	} else {
+		ck_assert_int_eq(quire_dstream_wait_event(behind, event), QUIRE_CALLBACK);
+	}
+	ck_assert_int_eq(quire_dstream_synchronize(behind, NULL), QUIRE_CALLBACK);
+	ck_assert_int_eq(quire_dstream_synchronize(dstream, NULL), QUIRE_CALLBACK);
+	ck_assert_int_eq(quire_event_query(event), QUIRE_CALLBACK);
+	ck_assert_int_eq(counted(&calls), 1);
+	ck_assert_int_eq(quire_dstream_wait_event(late, event),
+	                 gated ? QUIRE_OK : QUIRE_CALLBACK);
+	ck_assert_int_eq(quire_dstream_synchronize(late, NULL), QUIRE_CALLBACK);
+	ck_assert_int_eq(x, 0);
+	quire_event_destroy(event);
+	quire_dstream_destroy(late);
+	quire_dstream_destroy(behind);
+	quire_dstream_destroy(dstream);
+	quire_device_destroy(device);
+}
+END_TEST
+
+START_TEST(destroying_a_stream_runs_what_is_queued)
+{
+	struct quire_device *device = open_device(names[_i]);
+	struct quire_dstream *dstream = new_stream(device);
+	struct quire_event *event = new_event(device);
+	static struct appended calls[500];
+	static int list[500];
+	bool gated = _i == 0;
+	int length = 0;
+	sem_t gate;
+
+	if (gated)
+		close_gate(dstream, &gate);
+	for (int i = 0; i < 500; i++) {
+		calls[i] = (struct appended){ list, &length, i };
+		ck_assert_int_eq(quire_dstream_call(dstream, append, &calls[i]),
+		                 QUIRE_OK);
+	}
+	ck_assert_int_eq(quire_event_record(event, dstream), QUIRE_OK);
+	if (gated)
+		sem_post(&gate);
+	quire_dstream_destroy(dstream);
+	ck_assert_int_eq(length, 500);
+	ck_assert_int_eq(quire_event_query(event), QUIRE_OK);
+	quire_event_destroy(event);
+	quire_device_destroy(device);
+}
+END_TEST
+
+START_TEST(an_event_belongs_to_one_device)
+{
+	struct quire_device *device = open_device(names[_i]);
+	struct quire_device *other = open_device(names[_i]);
+	struct quire_dstream *dstream = new_stream(device);
+	struct quire_event *event = new_event(other);
+
+	ck_assert_int_eq(quire_event_record(event, dstream), QUIRE_INVALID);
+	ck_assert_int_eq(quire_dstream_wait_event(dstream, event), QUIRE_INVALID);
+	ck_assert_int_eq(quire_event_query(event), QUIRE_OK);
+	finish(dstream);
+	quire_event_destroy(event);
+	quire_dstream_destroy(dstream);
+	quire_device_destroy(other);
+	quire_device_destroy(device);
+}
+END_TEST
+
+static enum quire_status increment(void *counter)
+{
+	++*(int *)counter;
+	return QUIRE_OK;
+}
+
+START_TEST(a_counter_passed_on_by_events_loses_nothing)
+{
+	enum { STREAMS = 4, ROUNDS = 3000 };
+	struct quire_device *device = open_device(names[_i]);
+	struct quire_dstream *streams[STREAMS];
+	struct quire_event *events[2];
+	uint64_t seed = 11;
+	int counter = 0;
+	int last = 0;
+
+	for (int i = 0; i < STREAMS; i++)
+		streams[i] = new_stream(device);
+	events[0] = new_event(device);
+	events[1] = new_event(device);
+	/* Each event is recorded again while waits for its older records are queued. */
+	for (int i = 0; i < ROUNDS; i++) {
+		int s = random_in(&seed, 0, STREAMS - 1);
+		int e = random_in(&seed, 0, 1);
+
+		ck_assert_int_eq(quire_dstream_wait_event(streams[s], events[last]),
+		                 QUIRE_OK);
+		ck_assert_int_eq(quire_dstream_call(streams[s], increment, &counter),
+		                 QUIRE_OK);
+		ck_assert_int_eq(quire_event_record(events[e], streams[s]), QUIRE_OK);
+		last = e;
+	}
+	ck_assert_int_eq(quire_event_synchronize(events[last]), QUIRE_OK);
+	ck_assert_int_eq(counter, ROUNDS);
+	for (int i = 0; i < STREAMS; i++)
+		quire_dstream_destroy(streams[i]);
+	quire_event_destroy(events[1]);
+	quire_event_destroy(events[0]);
+	quire_device_destroy(device);
+}
+END_TEST
+
+struct client {
+	struct quire_dstream *dstream;
+	struct quire_event *event;
+	int *counter;
+	int *notices;
+};
+
+static void *use_stream(void *argument)
+{
+	struct client *client = argument;
+	uintptr_t wrong = 0;
+
+	for (int i = 0; i < 500; i++) {
+		wrong += quire_dstream_call(client->dstream, increment,
+		                            client->counter) != QUIRE_OK;
+		wrong += quire_event_record(client->event, client->dstream) != QUIRE_OK;
+		wrong += quire_event_notify(client->event, count, client->notices) !=
+		         QUIRE_OK;
+		wrong += quire_dstream_wait_event(client->dstream, client->event) !=
+		         QUIRE_OK;
+		if (i % 16 == 0)
+			wrong += quire_event_synchronize(client->event) != QUIRE_OK;
+	}
+	return (void *)wrong;
+}
+
+START_TEST(threads_that_share_a_stream_and_an_event_get_some_order)
+{
+	enum { THREADS = 3 };
+	struct quire_device *device = open_device(names[_i]);
+	struct quire_dstream *dstream = new_stream(device);
+	struct quire_event *event = new_event(device);
+	pthread_t threads[THREADS];
+	int counter = 0;
+	int notices = 0;
+	struct client client = { dstream, event, &counter, &notices };
+
+	for (int i = 0; i < THREADS; i++)
+		ck_assert_int_eq(pthread_create(&threads[i], NULL, use_stream, &client),
+		                 0);
+	for (int i = 0; i < THREADS; i++) {
+		void *wrong;
+
+		pthread_join(threads[i], &wrong);
+		ck_assert_ptr_null(wrong);
+	}
+	finish(dstream);
+	ck_assert_int_eq(counter, THREADS * 500);
+	quire_dstream_destroy(dstream);
+	ck_assert_int_eq(counted(&notices), THREADS * 500);
+	ck_assert_int_eq(quire_event_query(event), QUIRE_OK);
+	quire_event_destroy(event);
+	quire_device_destroy(device);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("device");
+	TCase *both = tcase_create("cpu and cpu:inline");
+	TCase *threads = tcase_create("cpu");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	suite_add_tcase(suite, both);
+	suite_add_tcase(suite, threads);
+	tcase_set_timeout(both, 30);
+	tcase_set_timeout(threads, 30);
+	tcase_add_loop_test(both, devices_open_by_name_and_unknown_names_are_refused, 0,
+	                    NUM_NAMES);
+	tcase_add_loop_test(both,
+	                    memory_is_zeroed_and_aligned_and_never_more_than_there_is, 0,
+	                    NUM_NAMES);
+	tcase_add_loop_test(both,
+	                    operations_of_one_stream_run_in_order_however_many_are_queued,
+	                    0, NUM_NAMES);
+	tcase_add_loop_test(both, a_batch_of_copies_keeps_its_list_and_its_order, 0,
+	                    NUM_NAMES);
+	tcase_add_loop_test(both, a_wrong_copy_is_refused_and_nothing_of_its_batch_runs,
+	                    0, NUM_NAMES);
+	tcase_add_loop_test(both, an_event_that_was_never_recorded_counts_as_done, 0,
+	                    NUM_NAMES);
+	tcase_add_loop_test(both, an_event_is_done_when_all_before_it_is, 0, NUM_NAMES);
+	tcase_add_loop_test(both, a_failure_reaches_the_streams_that_wait_for_it, 0,
+	                    NUM_NAMES);
+	tcase_add_loop_test(both, destroying_a_stream_runs_what_is_queued, 0, NUM_NAMES);
+	tcase_add_loop_test(both, an_event_belongs_to_one_device, 0, NUM_NAMES);
+	tcase_add_loop_test(both, a_counter_passed_on_by_events_loses_nothing, 0,
+	                    NUM_NAMES);
+	tcase_add_loop_test(both, threads_that_share_a_stream_and_an_event_get_some_order,
+	                    0, NUM_NAMES);
+	tcase_add_test(threads, a_stream_waits_for_the_event_of_another);
+	tcase_add_test(threads,
+	               a_wait_keeps_the_record_it_named_when_the_event_is_recorded_again);
+	tcase_add_test(threads, an_older_record_that_ends_does_not_make_the_newest_done);
+	tcase_add_test(
+		threads,
+		the_first_failure_stays_and_is_told_by_calls_events_and_synchronize);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Planning against a bare loop, side by side: one line `name value unit ratio` per case.
+ *
+ *   decode_B   one decode step of B rows with 64 pages each (page size 16): planner time from
+ *              admit to push, mean over 16 steps so that rows cross pages; against the same
+ *              tables filled by a plain loop without checks
+ *   reset      giving up 64 pages of a request, and closing it
+ */
+#include "fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define PAGE_SIZE 16
+#define PAGES_PER_ROW 64
+#define ROUNDS 41
+#define STEPS 16 /* of one round: every row crosses a page once */
+
+static int64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *values, int n)
+{
+	qsort(values, (size_t)n, sizeof(*values), compare);
+	return values[n / 2];
+}
+
+/* The floor: request state in plain arrays, tables filled without a check. */
+struct bare {
+	int32_t batch;
+	int32_t *pages;  /* [batch][PAGES_PER_ROW + 4] */
+	int32_t *length; /* [batch] */
+	int32_t next_page;
+	int32_t *indptr, *indices, *last, *slot_page, *slot_offset, *position;
+};
+
+static void bare_begin(struct bare *b, int32_t batch)
+{
+	size_t n = (size_t)batch * (PAGES_PER_ROW + 4);
+
+	b->batch = batch;
+	b->next_page = 0;
+	b->pages = malloc(n * 4);
+	b->indices = malloc(n * 4);
+	b->length = malloc((size_t)batch * 4);
+	b->indptr = malloc(((size_t)batch + 1) * 4);
+	b->last = malloc((size_t)batch * 4);
+	b->slot_page = malloc((size_t)batch * 4);
+	b->slot_offset = malloc((size_t)batch * 4);
+	b->position = malloc((size_t)batch * 4);
+	for (int32_t i = 0; i < batch; i++) {
+		b->length[i] = (PAGES_PER_ROW - 1) * PAGE_SIZE + i % PAGE_SIZE;
+		for (int32_t p = 0; p < PAGES_PER_ROW + 4; p++)
+			b->pages[i * (PAGES_PER_ROW + 4) + p] = b->next_page++;
+	}
+}
+
+static void bare_step(struct bare *b)
+{
+	int32_t at = 0;
+
+	b->indptr[0] = 0;
+	for (int32_t i = 0; i < b->batch; i++) {
+		int32_t length = ++b->length[i], n = (length + PAGE_SIZE - 1) / PAGE_SIZE;
+		const int32_t *pages = &b->pages[i * (PAGES_PER_ROW + 4)];
+
+		memcpy(b->indices + at, pages, (size_t)n * 4);
+		at += n;
+		b->indptr[i + 1] = at;
+		b->last[i] = (length - 1) % PAGE_SIZE + 1;
+		b->slot_page[i] = pages[n - 1];
+		b->slot_offset[i] = b->last[i] - 1;
+		b->position[i] = length - 1;
+	}
+}
+
+static void bare_back(struct bare *b)
+{
+	for (int32_t i = 0; i < b->batch; i++)
+		b->length[i] -= STEPS;
+}
+
+static void bare_end(struct bare *b)
+{
+	free(b->position);
+	free(b->slot_offset);
+	free(b->slot_page);
+	free(b->last);
+	free(b->indptr);
+	free(b->length);
+	free(b->indices);
+	free(b->pages);
+}
+
+static void open_batch(struct fixture *f, int32_t batch)
+{
+	uint64_t ticket;
+
+	for (int32_t i = 0; i < batch; i++) {
+		struct quire_segment segment = {
+			.request = (uint64_t)i, .span = (PAGES_PER_ROW - 1) * PAGE_SIZE + i % PAGE_SIZE};
+		const struct quire_step step = {.segments = &segment, .num_segments = 1};
+
+		must(quire_runtime_open(f->runtime, (uint64_t)i, &ticket) == QUIRE_OK);
+		must(submit_now(f, &step).refusal.status == QUIRE_OK);
+	}
+}
+
+/* Nanoseconds of planner time of one decode step. */
+static double quire_round(struct fixture *f, struct quire_segment *segments, int32_t batch,
+                          int32_t round)
+{
+	const struct quire_step step = {.segments = segments, .num_segments = batch};
+	int64_t before = stats_of(f).planner_busy_ns;
+
+	for (int32_t s = 0; s < STEPS; s++) {
+		if (s % 8 == 0) /* rows in changed order */
+			for (int32_t i = 0; i < batch; i++)
+				segments[i] = (struct quire_segment){
+					.request = (uint64_t)((i + 7 * (round + s)) % batch),
+					.span = 1,
+					.at = QUIRE_AT_ANY};
+		must(submit_now(f, &step).refusal.status == QUIRE_OK);
+	}
+	return (double)(stats_of(f).planner_busy_ns - before) / STEPS;
+}
+
+static void bench_decode(int32_t batch)
+{
+	struct fixture f;
+	struct bare bare;
+	struct quire_segment *segments = calloc((size_t)batch, sizeof(*segments));
+	double ours[ROUNDS], floor[ROUNDS], ratio[ROUNDS];
+	uint64_t ticket;
+
+	fixture_begin(&f, "cpu:inline", (int64_t)batch * (PAGES_PER_ROW + 4), PAGE_SIZE);
+	f.config.rows_max = batch;
+	f.config.requests_max = batch;
+	fixture_create(&f);
+	bare_begin(&bare, batch);
+	for (int32_t round = 0; round < ROUNDS; round++) {
+		int64_t start;
+
+		open_batch(&f, batch);
+		ours[round] = quire_round(&f, segments, batch, round);
+		start = now_ns();
+		for (int32_t s = 0; s < STEPS; s++)
+			bare_step(&bare);
+		floor[round] = (double)(now_ns() - start) / STEPS;
+		ratio[round] = ours[round] / floor[round];
+		bare_back(&bare);
+		for (int32_t i = 0; i < batch; i++) {
+			must(quire_runtime_close(f.runtime, (uint64_t)i, &ticket) == QUIRE_OK);
+			settle(&f);
+		}
+	}
+	printf("decode_plan_%d_bare %.2f us 1\n", batch, median(floor, ROUNDS) / 1000);
+	printf("decode_plan_%d %.2f us %.2f\n", batch, median(ours, ROUNDS) / 1000,
+	       median(ratio, ROUNDS));
+	bare_end(&bare);
+	free(segments);
+	fixture_end(&f);
+}
+
+static void bench_reset(void)
+{
+	struct fixture f;
+	enum { REQUESTS = 256 };
+	double per_request[ROUNDS];
+	uint64_t ticket;
+
+	fixture_begin(&f, "cpu:inline", REQUESTS * PAGES_PER_ROW, PAGE_SIZE);
+	fixture_create(&f);
+	for (int32_t round = 0; round < ROUNDS; round++) {
+		int64_t before;
+
+		open_batch(&f, REQUESTS);
+		before = stats_of(&f).planner_busy_ns;
+		for (uint64_t i = 0; i < REQUESTS; i++) {
+			must(quire_runtime_reset(f.runtime, i, NULL, false, &ticket) == QUIRE_OK);
+			settle(&f);
+		}
+		per_request[round] = (double)(stats_of(&f).planner_busy_ns - before) / REQUESTS;
+		for (uint64_t i = 0; i < REQUESTS; i++) {
+			must(quire_runtime_close(f.runtime, i, &ticket) == QUIRE_OK);
+			settle(&f);
+		}
+	}
+	printf("reset_64_pages %.3f us -\n", median(per_request, ROUNDS) / 1000);
+	fixture_end(&f);
+}
+
+int main(void)
+{
+	bench_decode(16);
+	bench_decode(64);
+	bench_decode(256);
+	bench_decode(1024);
+	bench_reset();
+	return 0;
+}

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+# tests of runtime/.
+check_PROGRAMS += %D%/test_commands
+TESTS += %D%/test_commands
+%C%_test_commands_SOURCES = %D%/test_commands.c %D%/fixture.h
+%C%_test_commands_LDADD = $(TEST_LIBS)
+%C%_test_commands_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/test_steps
+TESTS += %D%/test_steps
+%C%_test_steps_SOURCES = %D%/test_steps.c %D%/fixture.h
+%C%_test_steps_LDADD = $(TEST_LIBS)
+%C%_test_steps_CFLAGS = $(TEST_CFLAGS)
+
+bench_programs += %D%/bench_runtime
+%C%_bench_runtime_SOURCES = %D%/bench_runtime.c %D%/fixture.h
+%C%_bench_runtime_LDADD = $(TEST_LIBS)
+%C%_bench_runtime_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/test_status
+TESTS += %D%/test_status
+%C%_test_status_SOURCES = %D%/test_status.c
+%C%_test_status_LDADD = $(TEST_LIBS)
+%C%_test_status_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/test_histogram
+TESTS += %D%/test_histogram
+%C%_test_histogram_SOURCES = %D%/test_histogram.c
+%C%_test_histogram_LDADD = $(TEST_LIBS)
+%C%_test_histogram_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/test_wake
+TESTS += %D%/test_wake
+%C%_test_wake_SOURCES = %D%/test_wake.c
+%C%_test_wake_LDADD = $(TEST_LIBS)
+%C%_test_wake_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/test_tickets
+TESTS += %D%/test_tickets
+%C%_test_tickets_SOURCES = %D%/test_tickets.c %D%/fixture.h
+%C%_test_tickets_LDADD = $(TEST_LIBS)
+%C%_test_tickets_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/test_registry
+TESTS += %D%/test_registry
+%C%_test_registry_SOURCES = %D%/test_registry.c
+%C%_test_registry_LDADD = $(TEST_LIBS)
+%C%_test_registry_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/test_no_allocation
+TESTS += %D%/test_no_allocation
+%C%_test_no_allocation_SOURCES = %D%/test_no_allocation.c %D%/counting_malloc.h %D%/fixture.h
+%C%_test_no_allocation_LDADD = $(TEST_LIBS)
+%C%_test_no_allocation_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/fault_runtime
+TESTS += %D%/fault_runtime
+%C%_fault_runtime_SOURCES = %D%/fault_runtime.c %D%/counting_malloc.h %D%/fixture.h
+%C%_fault_runtime_LDADD = $(TEST_LIBS)
+%C%_fault_runtime_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/fault_steps
+TESTS += %D%/fault_steps
+%C%_fault_steps_SOURCES = %D%/fault_steps.c %D%/fixture.h
+%C%_fault_steps_LDADD = $(TEST_LIBS)
+%C%_fault_steps_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/torture_runtime
+TESTS += %D%/torture_runtime
+%C%_torture_runtime_SOURCES = %D%/torture_runtime.c %D%/fixture.h
+%C%_torture_runtime_LDADD = $(TEST_LIBS)
+%C%_torture_runtime_CFLAGS = $(TEST_CFLAGS)
+
+model_sources = \
+	%D%/model_image.c %D%/model_image.h \
+	%D%/model_lists.c %D%/model_lists.h \
+	%D%/model_rules.c %D%/model_rules.h
+
+check_PROGRAMS += %D%/test_model
+TESTS += %D%/test_model
+%C%_test_model_SOURCES = %D%/test_model.c $(model_sources) \
+	%D%/sim_caller.c %D%/sim_run.c %D%/sim_run.h %D%/sim_threads.c
+%C%_test_model_LDADD = $(TEST_LIBS)
+%C%_test_model_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/test_same_digest
+TESTS += %D%/test_same_digest
+%C%_test_same_digest_SOURCES = %D%/test_same_digest.c $(model_sources)
+%C%_test_same_digest_LDADD = $(TEST_LIBS)
+%C%_test_same_digest_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/test_pattern
+TESTS += %D%/test_pattern
+%C%_test_pattern_SOURCES = %D%/test_pattern.c runtime/cmd/pattern.c
+%C%_test_pattern_LDADD = $(TEST_LIBS)
+%C%_test_pattern_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/test_streams
+TESTS += %D%/test_streams
+%C%_test_streams_SOURCES = %D%/test_streams.c runtime/cmd/streams.c
+%C%_test_streams_LDADD = $(TEST_LIBS)
+%C%_test_streams_CFLAGS = $(TEST_CFLAGS)
+
+cmd_tests = \
+	%D%/test_cmd.sh \
+	%D%/test_cmd_check.sh \
+	%D%/test_cmd_refusals.sh \
+	%D%/test_cmd_traces.sh
+TESTS += $(cmd_tests)
+EXTRA_DIST += $(cmd_tests) %D%/cmd.sh

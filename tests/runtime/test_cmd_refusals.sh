@@ -1,0 +1,165 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Bad input and bad usage: exit status 2, one line that names file, line and field,
+# nothing written over.
+. "$(dirname -- "$0")/cmd.sh"
+
+# bad FILE TEXT - replay and info refuse it, with TEXT.
+bad() {
+	run 2 replay "$1"
+	says "quire: $1"
+	says "$2"
+}
+
+head -n 4 "$sample" >"$work/head"
+# spoil NAME SCRIPT - the sample's head after a sed script.
+spoil() {
+	sed "$2" "$work/head" >"$work/$1"
+}
+
+# ---------------------------------------------------------------- files
+bad "$work/none" "No such file"
+mkdir "$work/folder"
+bad "$work/folder" "Is a directory"
+: >"$work/empty"
+bad "$work/empty" "empty"
+run 2 info "$work/empty"
+says "$work/empty: "
+run 2 import "$work/empty" -o "$work/x"
+says "$work/empty: "
+echo hello >"$work/text"
+bad "$work/text" "$work/text:1: not a plan trace"
+run 2 info "$work/text"
+says "$work/text:1: neither a plan trace nor a request trace"
+run 2 import "$work/text" -o "$work/x"
+says "$work/text:1: not a request trace"
+run 2 replay "$requests"
+says "$requests:1: not a plan trace"
+run 2 import "$sample" -o "$work/x"
+says "$sample:1: "
+if [ "$(id -u)" -ne 0 ]; then
+	cp "$work/head" "$work/locked"
+	chmod 0 "$work/locked"
+	bad "$work/locked" "Permission denied"
+else
+	echo "run as root: an unreadable file was not tested"
+fi
+
+# ---------------------------------------------------------------- lines and fields
+(cat "$work/head" && echo 'not json') >"$work/notjson"
+bad "$work/notjson" "$work/notjson:5: must be one JSON object"
+(cat "$work/head" && echo '{"do":"dance"}') >"$work/unknown"
+bad "$work/unknown" "$work/unknown:5: do must be open, submit, reset or close, got"
+(cat "$work/head" && echo '{"do":"promote"}') >"$work/reserved"
+bad "$work/reserved" "$work/reserved:5: do: \"promote\" is reserved"
+(cat "$work/head" && echo '{"do":"submit","segments":[[0,"x",99999999,0]]}') >"$work/span"
+bad "$work/span" "$work/span:5: segments[0]: span must be"
+(cat "$work/head" && echo '{"do":"open","request":-5}') >"$work/id"
+bad "$work/id" "$work/id:5: request must be"
+(cat "$work/head" && printf '{"do":"open"') >"$work/cut"
+bad "$work/cut" "$work/cut:5: truncated"
+run 2 info "$work/cut"
+says "$work/cut:5: truncated"
+run 2 replay --check "$work/cut"
+says "$work/cut:5: truncated"
+spoil zero '1s/"page_size":16/"page_size":0/'
+bad "$work/zero" "$work/zero:1: cache.page_size must be an integer 1.."
+spoil wide '1s/"page_size":16/"page_size":3000000000/'
+bad "$work/wide" "$work/wide:1: cache.page_size must be an integer 1.."
+spoil pages '1s/"num_pages":512/"num_pages":16777216/; 1s/"head_dim":8/"head_dim":999999/'
+bad "$work/pages" "$work/pages:1: pool.num_pages 16777216 takes"
+spoil huge '1s/"head_dim":8/"head_dim":2147483647/
+	1s/"num_kv_heads":1/"num_kv_heads":2147483647/'
+bad "$work/huge" "$work/huge:1: "
+spoil requests '1s/"requests":32/"requests":2000000/'
+bad "$work/requests" "$work/requests:1: invalid: requests_max"
+
+# ---------------------------------------------------------------- usage
+run 2
+says "a command is wanted"
+run 2 fly
+says '"fly" is no command'
+run 2 --foo
+says '"--foo": no such option'
+for command in replay import info; do
+	run 2 "$command"
+	says "is wanted; see \"quire $command --help\""
+	run 2 "$command" --foo "$sample"
+	says '"--foo": no such option'
+	run 2 "$command" a b
+	says '"b" is one too many'
+done
+run 2 replay "$sample" --depth
+for value in 0 65 -1 abc 2x '' 99999999999999999999; do
+	run 2 replay "--depth=$value" "$sample"
+	says "--depth must be an integer 1..64, got \"$value\""
+done
+run 2 replay --device cuda "$sample"
+says '--device must be cpu or cpu:inline, got "cuda"'
+run 2 replay --threads mine "$sample"
+run 2 replay --pages 0 "$sample"
+run 2 replay --pages 1 "$sample"
+run 2 replay --seed-delays 0 "$sample"
+run 2 import "$requests"
+says "-o FILE is wanted"
+for value in 0 3000000000; do
+	run 2 import --page-size "$value" "$requests" -o "$work/x"
+	says "--page-size must be an integer 1..1048576, got \"$value\""
+	run 2 info --page-size "$value" "$requests"
+done
+run 2 import --rows 10 --tokens 9 "$requests" -o "$work/x"
+run 2 import --dtype f64 "$requests" -o "$work/x"
+run 2 import --layout XYZ "$requests" -o "$work/x"
+[ ! -e "$work/x" ] || fail "a refused import wrote a file"
+
+# ---------------------------------------------------------------- output
+run 2 import "$requests" -o "$work/no/such/folder"
+run 2 replay --record "$work/no/such/folder" "$sample"
+echo keep >"$work/keep"
+cp "$work/keep" "$work/kept"
+run 2 import "$work/text" -o "$work/kept"
+same "$work/keep" "$work/kept"
+run 2 replay --record "$work/kept" "$work/notjson"
+same "$work/keep" "$work/kept"
+ls "$work"/*.tmp >/dev/null 2>&1 && fail "temporary files are left"
+
+# unwritten TARGET... - what cannot be written to standard output is a fault.
+unwritten() {
+	for target in "$@"; do
+		for command in "info $sample" "replay $sample" "replay --json $sample" \
+			"import -q $requests -o -" --help "replay --help" --version; do
+			got=0
+			# shellcheck disable=SC2086
+			if [ "$target" = closed ]; then
+				"$quire" $command >&- 2>"$work/err" || got=$?
+			elif [ "$target" = unread ]; then
+				"$quire" $command >&4 2>"$work/err" || got=$?
+			else
+				"$quire" $command >"$target" 2>"$work/err" || got=$?
+			fi
+			[ "$got" -eq 2 ] || fail "quire $command into $target: exit $got"
+			[ "$(wc -l <"$work/err")" -eq 1 ] ||
+				fail "quire $command into $target"
+		done
+	done
+}
+unwritten closed
+mkfifo "$work/fifo"
+exec 3<>"$work/fifo" 4>"$work/fifo" 3>&- # descriptor 4: a pipe that nobody reads
+unwritten unread
+exec 4>&-
+if [ -c /dev/full ]; then
+	unwritten /dev/full
+else
+	echo "no /dev/full here: a full disk was not tested"
+fi
+
+# ---------------------------------------------------------------- help
+for command in '' replay import info; do
+	# shellcheck disable=SC2086
+	run 0 $command --help
+	grep -q '^Usage: quire' "$work/out" || fail "no usage in the help of \"$command\""
+	grep -q '^  quire ' "$work/out" || fail "no example in the help of \"$command\""
+done
+run 0 --version
+done_testing

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The runtime against a sequential model, over random command lists.
+ *
+ *   test_model                                  what `make check` runs
+ *   test_model --seed N --lists N --commands N  longer runs; [--mode N] for one mode only
+ *
+ * A disagreement prints the seed, the command and both sides, and then the list, with every
+ * command left out that is not needed for it.
+ */
+#include "config.h"
+
+#include "sim_run.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct sim sim;
+static volatile uint64_t current_seed;
+static volatile int current_mode;
+
+enum mode {
+	MODE_INLINE,        /* one thread, seeded scheduler, work at once */
+	MODE_INLINE_CHECK,  /* the same, checked after every poll */
+	MODE_INLINE_CANCEL, /* the same, shut down in the middle */
+	MODE_CPU,           /* one thread, asynchronous device */
+	MODE_CPU_DELAYS,    /* ... whose work is slow */
+	MODE_THREADS,       /* library threads that lose time */
+	MODE_THREADS_CPU,
+	MODES,
+};
+
+static struct sim_mode mode_of(enum mode mode, uint64_t seed, int32_t num_commands)
+{
+	struct sim_mode m = {
+		.device = "cpu:inline",
+		.threads = QUIRE_THREADS_CALLER,
+		.cancel_at = -1,
+		.seed = seed * 77 + (uint64_t)mode,
+	};
+
+	m.check_each = mode == MODE_INLINE_CHECK;
+	if (mode == MODE_INLINE_CANCEL)
+		m.cancel_at = (int32_t)(seed * 13 % (uint64_t)num_commands);
+	if (mode == MODE_CPU || mode == MODE_CPU_DELAYS || mode == MODE_THREADS_CPU)
+		m.device = "cpu";
+	if (mode == MODE_THREADS || mode == MODE_THREADS_CPU) {
+		m.threads = QUIRE_THREADS_LIBRARY;
+		m.check_each = seed % 4 == 0;
+	}
+	m.delays = mode == MODE_CPU_DELAYS || m.threads == QUIRE_THREADS_LIBRARY;
+	return m;
+}
+
+/* A trap in the library: say where, then die as it would have. */
+static void on_trap(int number)
+{
+	char text[80];
+	int n = snprintf(text, sizeof(text), "signal %d at seed %llu, mode %d\n", number,
+	                 (unsigned long long)current_seed, current_mode);
+
+	if (write(STDOUT_FILENO, text, (size_t)n) != n)
+		_exit(3);
+	signal(number, SIG_DFL);
+	raise(number);
+}
+
+/* Does the list still fail?  Where time plays a part, a few tries. */
+static bool fails(const struct list *list, const struct sim_mode *mode)
+{
+	struct sim_cover scratch = {0};
+	int32_t tries = mode->threads == QUIRE_THREADS_CALLER ? 1 : 5;
+
+	for (int32_t i = 0; i < tries; i++)
+		if (!sim_run(&sim, list, mode, &scratch))
+			return true;
+	return false;
+}
+
+/* Leave out every command that the failure does not need. */
+static void shrink(struct list *list, const struct sim_mode *mode)
+{
+	bool smaller = true;
+
+	while (smaller) {
+		smaller = false;
+		for (int32_t i = list->num_commands - 1; i >= 0; i--) {
+			if (list->commands[i].dropped)
+				continue;
+			list->commands[i].dropped = true;
+			if (fails(list, mode))
+				smaller = true;
+			else
+				list->commands[i].dropped = false;
+		}
+	}
+}
+
+/* Run one list in one mode; true: all agree. */
+static bool run_list(uint64_t seed, int32_t num_commands, enum mode mode,
+                     struct sim_cover *cover)
+{
+	struct list list;
+	struct sim_mode m = mode_of(mode, seed, num_commands);
+	bool agree;
+
+	current_seed = seed;
+	current_mode = (int)mode;
+	list_make(&list, seed, num_commands);
+	agree = sim_run(&sim, &list, &m, cover);
+	if (!agree) {
+		printf("mode %d, %s\n", (int)mode, sim.text);
+		if (!sim.stuck) {
+			shrink(&list, &m);
+			fails(&list, &m);
+			printf("smallest list: %s\n", sim.text);
+		}
+		list_print(&list);
+	}
+	list_free(&list);
+	return agree;
+}
+
+static void run_mode(enum mode mode, uint64_t first, int32_t lists, int32_t num_commands,
+                     struct sim_cover *cover)
+{
+	for (int32_t i = 0; i < lists; i++)
+		ck_assert(run_list(first + (uint64_t)i, num_commands, mode, cover));
+}
+
+/* Every state that the lists are there for was met. */
+static void expect_states(const struct sim_cover *cover)
+{
+	static const enum quire_status statuses[] = {
+		QUIRE_OK,         QUIRE_NO_PAGES, QUIRE_AGAIN, QUIRE_STALE,
+		QUIRE_NO_REQUEST, QUIRE_NO_LABEL, QUIRE_LIMIT, QUIRE_INVALID,
+	};
+
+	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
+		ck_assert_msg(cover->statuses[statuses[i]] > 0, "no command ended as %s",
+		              quire_status_name(statuses[i]));
+	ck_assert_uint_gt(cover->refused_at_call, 0);
+	ck_assert_uint_gt(cover->keeps, 0);
+	ck_assert_uint_gt(cover->no_commits, 0);
+	ck_assert_uint_gt(cover->combined, 0);
+	ck_assert_uint_gt(cover->buckets, 0);
+	ck_assert_uint_gt(cover->forgotten, 0);
+}
+
+static void expect_waits(const struct sim_cover *cover)
+{
+	ck_assert_uint_gt(cover->queue_full, 0);
+	ck_assert_uint_gt(cover->page_waits, 0);
+	ck_assert_uint_gt(cover->slot_waits, 0);
+}
+
+static void print_cover(const struct sim_cover *cover)
+{
+	printf("%llu lists, %llu commands:", (unsigned long long)cover->lists,
+	       (unsigned long long)cover->commands);
+	for (int32_t i = 0; i <= QUIRE_END; i++)
+		if (cover->statuses[i] > 0)
+			printf(" %s %llu", quire_status_name((enum quire_status)i),
+			       (unsigned long long)cover->statuses[i]);
+	printf("\n  at the call %llu, queue full %llu, page waits %llu, slot waits %llu, "
+	       "keep %llu, no-commit %llu, combined %llu, buckets %llu, forgotten %llu, "
+	       "cancelled %llu (%llu waiting)\n",
+	       (unsigned long long)cover->refused_at_call, (unsigned long long)cover->queue_full,
+	       (unsigned long long)cover->page_waits, (unsigned long long)cover->slot_waits,
+	       (unsigned long long)cover->keeps, (unsigned long long)cover->no_commits,
+	       (unsigned long long)cover->combined, (unsigned long long)cover->buckets,
+	       (unsigned long long)cover->forgotten, (unsigned long long)cover->cancelled,
+	       (unsigned long long)cover->cancelled_waiting);
+}
+
+START_TEST(one_thread_in_any_order_does_what_the_model_says)
+{
+	struct sim_cover cover = {0};
+
+	run_mode(MODE_INLINE, 1, 5000, 50, &cover);
+	expect_states(&cover);
+	expect_waits(&cover);
+}
+END_TEST
+
+START_TEST(every_invariant_holds_after_every_move)
+{
+	struct sim_cover cover = {0};
+
+	run_mode(MODE_INLINE_CHECK, 10001, 1500, 50, &cover);
+	expect_states(&cover);
+	expect_waits(&cover);
+}
+END_TEST
+
+START_TEST(a_cancelling_shutdown_leaves_what_was_decided)
+{
+	struct sim_cover cover = {0};
+
+	run_mode(MODE_INLINE_CANCEL, 20001, 1500, 30, &cover);
+	ck_assert_uint_gt(cover.cancelled, 0);
+	ck_assert_uint_gt(cover.cancelled_waiting, 0);
+}
+END_TEST
+
+START_TEST(an_asynchronous_device_changes_nothing)
+{
+	struct sim_cover cover = {0};
+
+	run_mode(MODE_CPU, 30001, 400, 50, &cover);
+	run_mode(MODE_CPU_DELAYS, 40001, 400, 50, &cover);
+	expect_states(&cover);
+	expect_waits(&cover);
+}
+END_TEST
+
+START_TEST(library_threads_change_nothing)
+{
+	struct sim_cover cover = {0};
+
+	run_mode(MODE_THREADS, 50001, 400, 50, &cover);
+	run_mode(MODE_THREADS_CPU, 60001, 600, 50, &cover);
+	expect_states(&cover);
+	expect_waits(&cover);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("model");
+	TCase *lists = tcase_create("lists");
+
+	tcase_set_timeout(lists, 120);
+	tcase_add_test(lists, one_thread_in_any_order_does_what_the_model_says);
+	tcase_add_test(lists, every_invariant_holds_after_every_move);
+	tcase_add_test(lists, a_cancelling_shutdown_leaves_what_was_decided);
+	tcase_add_test(lists, an_asynchronous_device_changes_nothing);
+	tcase_add_test(lists, library_threads_change_nothing);
+	suite_add_tcase(s, lists);
+	return s;
+}
+
+/* Longer runs: all modes, or one, over the seeds asked for. */
+static int run_long(int argc, char **argv)
+{
+	uint64_t seed = 1;
+	int32_t lists = 1, commands = 50, only = -1;
+
+	for (int i = 1; i + 1 < argc; i += 2) {
+		long long value = strtoll(argv[i + 1], NULL, 10);
+
+		if (strcmp(argv[i], "--seed") == 0)
+			seed = (uint64_t)value;
+		else if (strcmp(argv[i], "--lists") == 0)
+			lists = (int32_t)value;
+		else if (strcmp(argv[i], "--commands") == 0)
+			commands = (int32_t)value;
+		else if (strcmp(argv[i], "--mode") == 0)
+			only = (int32_t)value;
+		else
+			return 2;
+	}
+	for (int32_t mode = 0; mode < MODES; mode++) {
+		struct sim_cover cover = {0};
+
+		for (int32_t i = 0; i < lists && (only < 0 || only == mode); i++)
+			if (!run_list(seed + (uint64_t)i, commands, (enum mode)mode, &cover))
+				return 1;
+		if (cover.lists > 0)
+			print_cover(&cover);
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	SRunner *runner;
+	int failed;
+
+	signal(SIGILL, on_trap);
+	signal(SIGTRAP, on_trap);
+	signal(SIGABRT, on_trap);
+	if (argc > 1)
+		return run_long(argc, argv);
+	runner = srunner_create(suite());
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}

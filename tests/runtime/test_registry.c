@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: MIT */
+/* The registry: requests come and go in a few slots, and no reader ever sees two of them
+ * mixed. */
+#include "config.h"
+
+#include "runtime/registry_impl.h"
+
+#include <check.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#define PAGES_MAX 16
+#define PAGE_SIZE 4
+#define LABEL_MAIN 0
+#define LABEL_B 1
+#define LABEL_C 2
+
+static void begin(struct quire_registry *registry, int32_t requests_max,
+                  int32_t labels_max)
+{
+	ck_assert_int_eq(quire_registry_init(registry, requests_max, labels_max, PAGES_MAX),
+	                 QUIRE_OK);
+}
+
+static enum quire_status look(struct quire_registry *registry, uint64_t id, int32_t label,
+                              struct quire_snapshot *snapshot)
+{
+	return quire_registry_snapshot(registry, id, label, snapshot, NULL, 0);
+}
+
+/* What a step does to a stream: pages, length, generation; then everyone may see it. */
+static void extend(struct quire_request *request, struct quire_stream *stream,
+                   int32_t first, int32_t n)
+{
+	for (int32_t i = 0; i < n; i++) {
+		int32_t page = first + i;
+
+		quire_stream_append(stream, &page, 1);
+	}
+	stream->length += n * PAGE_SIZE;
+	stream->generation++;
+	quire_stream_show(request, stream);
+}
+
+START_TEST(an_open_request_is_found_with_an_empty_main_stream)
+{
+	struct quire_registry registry;
+	struct quire_request *request;
+	struct quire_snapshot snapshot;
+
+	begin(&registry, 4, 2);
+	ck_assert_ptr_null(quire_registry_find(&registry, 7));
+	ck_assert_int_eq(look(&registry, 7, LABEL_MAIN, &snapshot), QUIRE_NO_REQUEST);
+	ck_assert_int_eq(quire_registry_open(&registry, 7), QUIRE_OK);
+	request = quire_registry_find(&registry, 7);
+	ck_assert_ptr_nonnull(request);
+	ck_assert_uint_eq(request->id, 7);
+	ck_assert_int_eq(registry.num_open, 1);
+	ck_assert_ptr_nonnull(quire_request_find(request, LABEL_MAIN));
+	ck_assert_ptr_null(quire_request_find(request, LABEL_B));
+	ck_assert_int_eq(look(&registry, 7, LABEL_MAIN, &snapshot), QUIRE_OK);
+	ck_assert_int_eq(snapshot.length, 0);
+	ck_assert_int_eq(snapshot.num_pages, 0);
+	ck_assert_int_eq(look(&registry, 7, LABEL_B, &snapshot), QUIRE_NO_LABEL);
+	ck_assert_int_eq(look(&registry, 7, -1, &snapshot), QUIRE_NO_LABEL);
+	quire_registry_end(&registry);
+}
+END_TEST
+
+START_TEST(ids_of_every_size_are_told_apart)
+{
+	static const uint64_t ids[] = {
+		0, 1, 2, 1ull << 32, (1ull << 32) + 1, QUIRE_REQUEST_MAX};
+	struct quire_registry registry;
+
+	begin(&registry, 6, 1);
+	for (size_t i = 0; i < 6; i++)
+		ck_assert_int_eq(quire_registry_open(&registry, ids[i]), QUIRE_OK);
+	for (size_t i = 0; i < 6; i++)
+		ck_assert_uint_eq(quire_registry_find(&registry, ids[i])->id, ids[i]);
+	ck_assert_int_eq(quire_registry_open(&registry, 3), QUIRE_LIMIT);
+	ck_assert_int_eq(registry.num_open, 6);
+	quire_registry_end(&registry);
+}
+END_TEST
+
+START_TEST(slots_are_used_again_for_ever_and_never_by_two)
+{
+	struct quire_registry registry;
+
+	begin(&registry, 3, 1);
+	for (uint64_t id = 0; id < 300; id++) {
+		if (id >= 3)
+			quire_registry_close(&registry, quire_registry_find(&registry, id - 3));
+		ck_assert_int_eq(quire_registry_open(&registry, id), QUIRE_OK);
+		for (uint64_t a = id < 2 ? 0 : id - 2; a <= id; a++)
+			for (uint64_t b = a + 1; b <= id; b++)
+				ck_assert_ptr_ne(quire_registry_find(&registry, a),
+				                 quire_registry_find(&registry, b));
+	}
+	ck_assert_ptr_null(quire_registry_find(&registry, 0));
+	ck_assert_int_eq(registry.num_open, 3);
+	quire_registry_end(&registry);
+}
+END_TEST
+
+#define SEED 20260608
+#define CHAIN_REQUESTS 8
+
+static uint64_t next_random(uint64_t *state)
+{
+	*state ^= *state << 13; /* Marsaglia's xorshift64 */
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+/* Ids at random in few chains, against a plain list of those open. */
+START_TEST(requests_come_and_go_in_any_order_and_all_others_stay)
+{
+	uint64_t open[CHAIN_REQUESTS], closed = 1, state = SEED;
+	struct quire_registry registry;
+	int num = 0;
+
+	begin(&registry, CHAIN_REQUESTS, 1);
+	for (int round = 0; round < 5000; round++) {
+		if (num < CHAIN_REQUESTS && next_random(&state) % 2 == 0) {
+			open[num] = next_random(&state) >> 1;
+			ck_assert_int_eq(quire_registry_open(&registry, open[num++]), QUIRE_OK);
+		} else if (num > 0) {
+			int which = (int)(next_random(&state) % (uint64_t)num);
+
+			closed = open[which];
+			quire_registry_close(&registry, quire_registry_find(&registry, closed));
+			open[which] = open[--num];
+		}
+		ck_assert_ptr_null(quire_registry_find(&registry, closed));
+		for (int i = 0; i < num; i++) {
+			struct quire_request *request = quire_registry_find(&registry, open[i]);
+
+			ck_assert_ptr_nonnull(request);
+			ck_assert_uint_eq(request->id, open[i]);
+		}
+		ck_assert_int_eq(registry.num_open, num);
+	}
+	quire_registry_end(&registry);
+}
+END_TEST
+
+START_TEST(a_reopened_request_starts_empty_above_every_generation_it_had)
+{
+	struct quire_registry registry;
+	struct quire_snapshot before, after;
+
+	begin(&registry, 2, 2);
+	for (int round = 0; round < 20; round++) {
+		struct quire_request *request;
+		struct quire_stream *stream;
+
+		ck_assert_int_eq(quire_registry_open(&registry, 1), QUIRE_OK);
+		request = quire_registry_find(&registry, 1);
+		ck_assert_int_eq(look(&registry, 1, LABEL_MAIN, &after), QUIRE_OK);
+		ck_assert_int_eq(after.length, 0);
+		ck_assert_int_eq(after.num_pages, 0);
+		if (round > 0)
+			ck_assert_uint_gt(after.generation, before.generation);
+		extend(request, quire_request_find(request, LABEL_MAIN), 0, 1 + round % 3);
+		stream = quire_request_add(&registry, request, LABEL_B);
+		if (round > 0)
+			ck_assert_uint_gt(stream->generation, before.generation);
+		for (int i = 0; i <= round % 4; i++)
+			extend(request, stream, 5, 1);
+		ck_assert_int_eq(look(&registry, 1, round % 2, &before), QUIRE_OK);
+		quire_registry_close(&registry, request);
+		ck_assert_int_eq(look(&registry, 1, LABEL_MAIN, &after), QUIRE_NO_REQUEST);
+	}
+	quire_registry_end(&registry);
+}
+END_TEST
+
+START_TEST(a_request_has_so_many_labels_and_no_more)
+{
+	struct quire_registry registry;
+	struct quire_request *request;
+
+	begin(&registry, 2, 2);
+	ck_assert_int_eq(quire_registry_open(&registry, 1), QUIRE_OK);
+	ck_assert_int_eq(quire_registry_open(&registry, 2), QUIRE_OK);
+	request = quire_registry_find(&registry, 1);
+	ck_assert_ptr_nonnull(quire_request_add(&registry, request, LABEL_B));
+	ck_assert_ptr_null(quire_request_add(&registry, request, LABEL_C));
+	ck_assert_int_eq(request->num_streams, 2);
+	ck_assert_ptr_nonnull(
+		quire_request_add(&registry, quire_registry_find(&registry, 2), LABEL_C));
+	quire_registry_end(&registry);
+}
+END_TEST
+
+START_TEST(a_stream_that_was_taken_back_was_never_seen)
+{
+	struct quire_registry registry;
+	struct quire_request *request;
+	struct quire_snapshot snapshot;
+
+	begin(&registry, 1, 2);
+	ck_assert_int_eq(quire_registry_open(&registry, 1), QUIRE_OK);
+	request = quire_registry_find(&registry, 1);
+	ck_assert_ptr_nonnull(quire_request_add(&registry, request, LABEL_B));
+	ck_assert_int_eq(look(&registry, 1, LABEL_B, &snapshot), QUIRE_NO_LABEL);
+	quire_request_remove(request);
+	extend(request, quire_request_add(&registry, request, LABEL_C), 3, 2);
+	ck_assert_ptr_null(quire_request_find(request, LABEL_B));
+	ck_assert_int_eq(look(&registry, 1, LABEL_B, &snapshot), QUIRE_NO_LABEL);
+	ck_assert_int_eq(look(&registry, 1, LABEL_C, &snapshot), QUIRE_OK);
+	ck_assert_int_eq(snapshot.length, 2 * PAGE_SIZE);
+	quire_registry_end(&registry);
+}
+END_TEST
+
+START_TEST(a_change_is_seen_when_it_is_shown_and_not_before)
+{
+	struct quire_registry registry;
+	struct quire_request *request;
+	struct quire_stream *stream;
+	struct quire_snapshot snapshot;
+	int32_t page = 9;
+
+	begin(&registry, 1, 1);
+	ck_assert_int_eq(quire_registry_open(&registry, 1), QUIRE_OK);
+	request = quire_registry_find(&registry, 1);
+	stream = quire_request_find(request, LABEL_MAIN);
+	quire_stream_append(stream, &page, 1);
+	stream->length = 3;
+	stream->step = 12;
+	stream->generation += 5;
+	ck_assert_int_eq(look(&registry, 1, LABEL_MAIN, &snapshot), QUIRE_OK);
+	ck_assert_int_eq(snapshot.length, 0);
+	ck_assert_int_eq(snapshot.num_pages, 0);
+	quire_stream_show(request, stream);
+	ck_assert_int_eq(look(&registry, 1, LABEL_MAIN, &snapshot), QUIRE_OK);
+	ck_assert_int_eq(snapshot.length, 3);
+	ck_assert_int_eq(snapshot.num_pages, 1);
+	ck_assert_uint_eq(snapshot.step, 12);
+	ck_assert_uint_eq(snapshot.generation, stream->generation);
+	quire_registry_end(&registry);
+}
+END_TEST
+
+START_TEST(a_snapshot_copies_as_many_pages_as_there_is_room_for)
+{
+	struct quire_registry registry;
+	struct quire_request *request;
+
+	begin(&registry, 1, 1);
+	ck_assert_int_eq(quire_registry_open(&registry, 1), QUIRE_OK);
+	request = quire_registry_find(&registry, 1);
+	extend(request, quire_request_find(request, LABEL_MAIN), 20, PAGES_MAX);
+	for (int64_t room = 0; room <= PAGES_MAX + 2; room++) {
+		int64_t copied = room < PAGES_MAX ? room : PAGES_MAX;
+		struct quire_snapshot snapshot;
+		int32_t pages[PAGES_MAX + 3];
+
+		for (int i = 0; i < PAGES_MAX + 3; i++)
+			pages[i] = -1;
+		ck_assert_int_eq(
+			quire_registry_snapshot(&registry, 1, LABEL_MAIN, &snapshot, pages, room),
+			QUIRE_OK);
+		ck_assert_int_eq(snapshot.num_pages, PAGES_MAX);
+		for (int i = 0; i < PAGES_MAX + 3; i++)
+			ck_assert_int_eq(pages[i], i < copied ? 20 + i : -1);
+	}
+	quire_registry_end(&registry);
+}
+END_TEST
+
+/* ------------------------------------------------------ readers beside the planner */
+
+/*
+ * Two requests in turn in the one slot.  Whatever state a reader sees, of request r:
+ * length = num_pages * PAGE_SIZE, every page = 100 * r + generation mod 97, step =
+ * generation, or 0 when it is empty.
+ */
+#define ROUNDS 30000
+#define READERS 2
+#define SEEN_LEAST 3000 /* states, by every reader */
+
+struct scene {
+	struct quire_registry registry;
+	_Atomic bool over;
+	_Atomic int32_t satisfied; /* readers that saw enough, or something wrong */
+};
+
+struct reader {
+	struct scene *scene;
+	uint64_t seed;
+	uint64_t seen;
+	const char *wrong;
+};
+
+static const char *read_once(struct scene *scene, uint64_t id, uint64_t *newest,
+                             uint64_t *seen)
+{
+	struct quire_snapshot snapshot = {.length = 0};
+	int32_t pages[PAGES_MAX];
+	enum quire_status status = quire_registry_snapshot(&scene->registry, id, LABEL_MAIN,
+	                                                   &snapshot, pages, PAGES_MAX);
+
+	if (status == QUIRE_NO_REQUEST)
+		return NULL;
+	if (status != QUIRE_OK)
+		return "the request has no main stream";
+	if (snapshot.length != snapshot.num_pages * PAGE_SIZE)
+		return "length and pages of different states";
+	if (snapshot.step != (snapshot.length > 0 ? snapshot.generation : 0))
+		return "step and generation of different states";
+	if (snapshot.generation < *newest)
+		return "the generation went back";
+	for (int64_t i = 0; i < snapshot.num_pages; i++)
+		if (pages[i] != (int32_t)(100 * id + snapshot.generation % 97))
+			return "pages of another state, or of another request";
+	*newest = snapshot.generation;
+	(*seen)++;
+	return NULL;
+}
+
+static void *read_on(void *argument)
+{
+	struct reader *reader = argument;
+	uint64_t newest[3] = {0};
+	bool enough = false;
+
+	/* Relaxed: only ends the loop. */
+	while (!atomic_load_explicit(&reader->scene->over, memory_order_relaxed) &&
+	       reader->wrong == NULL) {
+		uint64_t id = 1 + (reader->seed++ >> 2) % 2;
+
+		reader->wrong = read_once(reader->scene, id, &newest[id], &reader->seen);
+		if (!enough && (reader->wrong != NULL || reader->seen >= SEEN_LEAST)) {
+			atomic_fetch_add(&reader->scene->satisfied, 1);
+			enough = true;
+		}
+	}
+	return NULL;
+}
+
+/* A reset, which readers see, then a step. */
+static void change(struct quire_request *request, uint64_t id, int32_t num_pages)
+{
+	struct quire_stream *stream = quire_request_find(request, LABEL_MAIN);
+
+	stream->num_pages = stream->length = 0;
+	stream->generation++;
+	stream->step = 0;
+	quire_stream_show(request, stream);
+	stream->generation++;
+	stream->step = stream->generation;
+	stream->length = num_pages * PAGE_SIZE;
+	for (int32_t i = 0; i < num_pages; i++) {
+		int32_t page = (int32_t)(100 * id + stream->generation % 97);
+
+		quire_stream_append(stream, &page, 1);
+	}
+	quire_stream_show(request, stream);
+}
+
+static void act(struct scene *scene)
+{
+	for (int32_t round = 0;
+	     round < ROUNDS || atomic_load(&scene->satisfied) < READERS; round++) {
+		uint64_t id = 1 + (uint64_t)(round / 8) % 2;
+		struct quire_request *request = quire_registry_find(&scene->registry, id);
+
+		if (request == NULL) {
+			request = quire_registry_find(&scene->registry, 3 - id);
+			if (request != NULL)
+				quire_registry_close(&scene->registry, request);
+			ck_assert_int_eq(quire_registry_open(&scene->registry, id), QUIRE_OK);
+			request = quire_registry_find(&scene->registry, id);
+		}
+		change(request, id, 1 + round % PAGES_MAX);
+	}
+}
+
+START_TEST(no_reader_sees_two_requests_or_two_states_mixed)
+{
+	static struct scene scene;
+	struct reader readers[READERS];
+	pthread_t threads[READERS];
+
+	begin(&scene.registry, 1, 1);
+	for (int i = 0; i < READERS; i++) {
+		readers[i] = (struct reader){.scene = &scene, .seed = (uint64_t)i};
+		ck_assert_int_eq(pthread_create(&threads[i], NULL, read_on, &readers[i]), 0);
+	}
+	act(&scene);
+	atomic_store(&scene.over, true);
+	for (int i = 0; i < READERS; i++) {
+		pthread_join(threads[i], NULL);
+		ck_assert_msg(readers[i].wrong == NULL, "%s", readers[i].wrong);
+	}
+	quire_registry_end(&scene.registry);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("registry");
+	TCase *tcase = tcase_create("registry");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, an_open_request_is_found_with_an_empty_main_stream);
+	tcase_add_test(tcase, ids_of_every_size_are_told_apart);
+	tcase_add_test(tcase, slots_are_used_again_for_ever_and_never_by_two);
+	tcase_add_test(tcase, requests_come_and_go_in_any_order_and_all_others_stay);
+	tcase_add_test(tcase, a_reopened_request_starts_empty_above_every_generation_it_had);
+	tcase_add_test(tcase, a_request_has_so_many_labels_and_no_more);
+	tcase_add_test(tcase, a_stream_that_was_taken_back_was_never_seen);
+	tcase_add_test(tcase, a_change_is_seen_when_it_is_shown_and_not_before);
+	tcase_add_test(tcase, a_snapshot_copies_as_many_pages_as_there_is_room_for);
+	tcase_add_test(tcase, no_reader_sees_two_requests_or_two_states_mixed);
+	suite_add_tcase(suite, tcase);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
