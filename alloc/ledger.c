@@ -2,7 +2,7 @@
 #include "config.h"
 
 #include "alloc/ledger_impl.h"
-#include "alloc/refuse_impl.h"
+#include "runtime/refuse_impl.h"
 
 #include <quire/runtime/assert.h>
 #include <quire/runtime/limits.h>
@@ -13,7 +13,7 @@ static enum quire_status
 refuse(enum quire_status status, const int32_t *pages, int64_t i, int64_t expected,
        struct quire_refusal *refusal_out)
 {
-	return alloc_refuse(refusal_out, (struct quire_refusal){
+	return quire_refuse(refusal_out, (struct quire_refusal){
 		.status = status, .what = "pages", .page = pages[i], .index = i,
 		.got = pages[i], .expected = expected });
 }
@@ -27,7 +27,7 @@ check_list(const struct quire_ledger *ledger, const int32_t *pages, int64_t n,
 
 	QUIRE_ASSERT(ledger && (pages || n <= 0));
 	if (n < 0 || n > INT32_MAX)
-		return alloc_refuse(refusal_out, (struct quire_refusal){
+		return quire_refuse(refusal_out, (struct quire_refusal){
 			.status = QUIRE_INVALID, .what = "n", .index = -1, .got = n,
 			.expected = INT32_MAX });
 	for (i = 0; i < n && (uint32_t)pages[i] < (uint32_t)ledger->num_pages; i++)
@@ -156,13 +156,13 @@ quire_ledger_check(const struct quire_ledger *ledger, const int32_t *names,
 	for (int32_t page = 0; page < ledger->num_pages; page++) {
 		owned += ledger->owners[page] > 0;
 		if (ledger->owners[page] != names[page])
-			return alloc_refuse(refusal_out, (struct quire_refusal){
+			return quire_refuse(refusal_out, (struct quire_refusal){
 				.status = QUIRE_BROKEN, .what = "owners are the page's names",
 				.page = page, .expected = names[page],
 				.got = ledger->owners[page] });
 	}
 	if (owned != ledger->owned)
-		return alloc_refuse(refusal_out, (struct quire_refusal){
+		return quire_refuse(refusal_out, (struct quire_refusal){
 			.status = QUIRE_BROKEN, .what = "owned counts pages with owners",
 			.page = -1, .expected = owned, .got = ledger->owned });
 	return QUIRE_OK;

@@ -6,5 +6,4 @@ libquire_core_la_SOURCES += \
 	%D%/ledger_impl.h \
 	%D%/pool.c \
 	%D%/pool_check.c \
-	%D%/pool_impl.h \
-	%D%/refuse_impl.h
+	%D%/pool_impl.h

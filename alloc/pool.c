@@ -2,7 +2,7 @@
 #include "config.h"
 
 #include "alloc/pool_impl.h"
-#include "alloc/refuse_impl.h"
+#include "runtime/refuse_impl.h"
 
 #include <quire/runtime/assert.h>
 #include <quire/runtime/sanitize.h>
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #ifndef CK_F_PR_CAS_64_2_VALUE
-#error "alloc/pool.c needs a 128-bit compare-and-swap; ConcurrencyKit has none for this machine"
+#error "alloc/pool.c needs a 128-bit compare-and-swap: ConcurrencyKit has none here"
 #endif
 
 /*
@@ -61,9 +61,9 @@ state_cas(struct quire_pool *pool, struct pool_state *seen, struct pool_state ne
  * Make the link that may be missing in state s.
  *
  * The record may be overwritten while it is read, by a free of the same page in a later
- * life. Acquire on its halves pairs with their release stores in record_batch(): who read
+ * life.  Acquire on its halves pairs with their release stores in record_batch(): who read
  * anything of a later life sees the take that ended this one, so the comparison with S
- * turns it away. The CAS finds the exact word of this life or fails (I3): it comes too
+ * turns it away.  The CAS finds the exact word of this life or fails (I3): it comes too
  * late without harm.
  */
 static void help(struct quire_pool *pool, struct pool_state s)
@@ -81,15 +81,14 @@ static void help(struct quire_pool *pool, struct pool_state s)
 	/* Relaxed: only spares the CAS below, which decides. */
 	if (atomic_load_explicit(&pool->word[prev], memory_order_relaxed) != expected)
 		return;
-	/*
- * Relaxed: ordered behind the record by the acquires above; no data follows from it.
-	 */
+	/* Relaxed: the acquires above order it behind the record; no data follows from it. */
 	if (atomic_load_explicit(&pool->state[0], memory_order_relaxed) != s.lo)
 		return;
 	QUIRE_POOL_POINT(HELP_CHECKED);
 	/* Release: pairs with the acquire in page_behind(). */
-	atomic_compare_exchange_strong_explicit(&pool->word[prev], &expected, word_link(first),
-	                                        memory_order_release, memory_order_relaxed);
+	atomic_compare_exchange_strong_explicit(&pool->word[prev], &expected,
+	                                        word_link(first), memory_order_release,
+	                                        memory_order_relaxed);
 }
 
 /*
@@ -349,12 +348,12 @@ quire_pool_allocate(struct quire_pool *pool, int64_t n, int32_t *pages_out,
 
 	QUIRE_ASSERT(pool && (pages_out || n <= 0));
 	if (n < 0 || n > pool->num_pages)
-		return alloc_refuse(refusal_out, (struct quire_refusal){
+		return quire_refuse(refusal_out, (struct quire_refusal){
 			.status = QUIRE_INVALID, .what = "n", .index = -1, .got = n,
 			.expected = pool->num_pages });
 	if (n == 0 || take(pool, (uint32_t)n, pages_out, &available))
 		return QUIRE_OK;
-	return alloc_refuse(refusal_out, (struct quire_refusal){
+	return quire_refuse(refusal_out, (struct quire_refusal){
 		.status = QUIRE_NO_PAGES, .what = "free pages", .requested = n,
 		.available = available });
 }
@@ -372,21 +371,21 @@ quire_pool_free(struct quire_pool *pool, const int32_t *pages, int64_t n,
 
 	QUIRE_ASSERT(pool && (pages || n <= 0));
 	if (n < 0 || n > pool->num_pages)
-		return alloc_refuse(refusal_out, (struct quire_refusal){
+		return quire_refuse(refusal_out, (struct quire_refusal){
 			.status = QUIRE_INVALID, .what = "n", .index = -1, .got = n,
 			.expected = pool->num_pages });
 	if (n == 0)
 		return QUIRE_OK;
 	bad = find_outside(pool, pages, n);
 	if (bad < n)
-		return alloc_refuse(refusal_out, (struct quire_refusal){
+		return quire_refuse(refusal_out, (struct quire_refusal){
 			.status = QUIRE_INVALID, .what = "pages", .index = bad,
 			.got = pages[bad], .expected = pool->num_pages - 1 });
 	bad = find_not_owned(pool, pages, n);
 	if (bad == n)
 		bad = claim_batch(pool, pages, n);
 	if (bad < n)
-		return alloc_refuse(refusal_out, (struct quire_refusal){
+		return quire_refuse(refusal_out, (struct quire_refusal){
 			.status = QUIRE_NOT_OWNED, .what = "pages", .index = bad,
 			.page = pages[bad] });
 	append(pool, (uint32_t)pages[0], (uint32_t)pages[n - 1], (uint32_t)n);

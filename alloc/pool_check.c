@@ -2,7 +2,7 @@
 #include "config.h"
 
 #include "alloc/pool_impl.h"
-#include "alloc/refuse_impl.h"
+#include "runtime/refuse_impl.h"
 
 /* Relaxed: the caller of a check has the pool to itself. */
 static uint64_t word_alone(const struct quire_pool *pool, uint32_t p)
@@ -13,7 +13,7 @@ static uint64_t word_alone(const struct quire_pool *pool, uint32_t p)
 static enum quire_status
 broken(const char *rule, uint32_t p, struct quire_refusal *refusal_out)
 {
-	return alloc_refuse(refusal_out, (struct quire_refusal){
+	return quire_refuse(refusal_out, (struct quire_refusal){
 		.status = QUIRE_BROKEN, .what = rule, .page = (int32_t)p });
 }
 

@@ -12,17 +12,17 @@
  *               OWNED       a caller has it
  *               CLAIMED     last page of a batch whose free has not yet read S
  *               LINK(next)  `next` is behind it, in a batch or in the FIFO
- *               LAST(gen)   nothing is behind it; gen: the takes read after it was claimed
- *   record[p] written for the last page of a batch before the batch is appended: the old tail,
- *             the batch's first page, and the old tail's exact word.  It is all that anybody
- *             needs to make the link old tail -> first page.
+ *               LAST(gen)   nothing is behind it; gen: the takes read after its claim
+ *   record[p] written for the last page of a batch before the batch is appended: the old
+ *             tail, the batch's first page, and the old tail's exact word.  It is all that
+ *             anybody needs to make the link old tail -> first page.
  *
  * Invariants, at any instant
- *   I1  head, word[head], ... visits `count` pages and ends at tail, where the link named by
- *       record[tail] counts as made.  At most that one link is missing.
+ *   I1  head, word[head], ... visits `count` pages and ends at tail, where the link named
+ *       by record[tail] counts as made.  At most that one link is missing.
  *   I2  A page is in the FIFO, or in the hands of one running free or take, or OWNED.
- *   I3  A word LAST(gen) of one page never comes twice: gen is read after the page is claimed,
- *       and a page that was published before has been taken since, so takes has grown.
+ *   I3  A word LAST(gen) of one page never comes twice: gen is read after the page is
+ *       claimed, and a page published before has been taken since, so takes has grown.
  *   I4  A published page's word and record change only by the link CAS until it is taken.
  *   I5  S never holds a value twice: a take adds to takes, a free adds to count.
  *
@@ -118,12 +118,12 @@ static inline uint64_t word_value(uint64_t word)
 }
 
 struct pool_record {
-	_Atomic uint64_t pages;    /* old tail (POOL_NO_PAGE: the FIFO was empty) << 32 | first */
+	_Atomic uint64_t pages;    /* old tail << 32 | first; POOL_NO_PAGE: it was empty */
 	_Atomic uint64_t expected; /* the old tail's word before the link */
 };
 
 struct quire_pool {
-	alignas(POOL_LINE_BYTES) _Atomic uint64_t state[2]; /* S; its line holds nothing else */
+	alignas(POOL_LINE_BYTES) _Atomic uint64_t state[2]; /* S, alone in its line */
 	alignas(POOL_LINE_BYTES) uint32_t num_pages;
 	_Atomic uint64_t *word;
 	struct pool_record *record;

@@ -4,7 +4,7 @@
 #include <quire/kernels/cache.h>
 
 #include "kernels/device_impl.h"
-#include "kernels/refuse_impl.h"
+#include "runtime/refuse_impl.h"
 
 #include <stdlib.h>
 
@@ -24,13 +24,13 @@ enum quire_status quire_cache_create(struct quire_device *device,
 	enum quire_status status;
 
 	if (cache == NULL)
-		return quire_refuse(refusal_out, QUIRE_NO_MEMORY, "cache");
+		return quire_refuse_what(refusal_out, QUIRE_NO_MEMORY, "cache");
 	status = quire_geometry_init(shape, &cache->geometry, refusal_out);
 	if (status != QUIRE_OK)
 		goto undo_malloc;
 	status = quire_device_alloc(device, cache->geometry.nbytes, &cache->storage);
 	if (status != QUIRE_OK) {
-		quire_refuse(refusal_out, status, "storage of the cache");
+		quire_refuse_what(refusal_out, status, "storage of the cache");
 		if (refusal_out != NULL)
 			refusal_out->requested = cache->geometry.nbytes;
 		goto undo_malloc;
@@ -82,7 +82,7 @@ static enum quire_status check_range(struct quire_refusal *refusal_out, const ch
                                      int64_t got, int64_t max)
 {
 	if (got < 0 || got > max)
-		return quire_refuse_bound(refusal_out, what, -1, got, got < 0 ? 0 : max);
+		return quire_refuse_bound(refusal_out, QUIRE_INVALID, what, -1, got, got < 0 ? 0 : max);
 	return QUIRE_OK;
 }
 
@@ -98,7 +98,7 @@ static enum quire_status check_tokens(const struct quire_cache *cache,
 	enum quire_status status;
 
 	if (dstream->device != cache->device)
-		return quire_refuse(refusal_out, QUIRE_INVALID,
+		return quire_refuse_what(refusal_out, QUIRE_INVALID,
 		                    "dstream of another device");
 	status = check_range(refusal_out, "layer", layer, cache->geometry.num_layers - 1);
 	if (status != QUIRE_OK)
@@ -116,7 +116,7 @@ static enum quire_status check_tokens(const struct quire_cache *cache,
 			return status;
 	}
 	if (slots->n > 0 && slots->page == NULL)
-		return quire_refuse(refusal_out, QUIRE_INVALID, "page is NULL");
+		return quire_refuse_what(refusal_out, QUIRE_INVALID, "page is NULL");
 	return QUIRE_OK;
 }
 
@@ -147,7 +147,7 @@ enum quire_status quire_cache_write_tokens(struct quire_cache *cache,
 	if (status != QUIRE_OK)
 		return status;
 	if (slots->n > 0 && (k == NULL || v == NULL))
-		return quire_refuse(refusal_out, QUIRE_INVALID,
+		return quire_refuse_what(refusal_out, QUIRE_INVALID,
 		                    k == NULL ? "k is NULL" : "v is NULL");
 	move = token_move(cache, layer, slots);
 	move.k = k;
@@ -168,7 +168,7 @@ enum quire_status quire_cache_read_tokens(struct quire_cache *cache,
 	if (status != QUIRE_OK)
 		return status;
 	if (slots->n > 0 && out == NULL)
-		return quire_refuse(refusal_out, QUIRE_INVALID, "out is NULL");
+		return quire_refuse_what(refusal_out, QUIRE_INVALID, "out is NULL");
 	move = token_move(cache, layer, slots);
 	move.out = out;
 	return cache->device->ops->read_tokens(dstream, &move, refusal_out);
@@ -189,14 +189,14 @@ enum quire_status quire_cache_copy_pages(struct quire_cache *cache,
 	enum quire_status status;
 
 	if (dstream->device != cache->device)
-		return quire_refuse(refusal_out, QUIRE_INVALID,
+		return quire_refuse_what(refusal_out, QUIRE_INVALID,
 		                    "dstream of another device");
 	/* More pairs than pages name some target twice. */
 	status = check_range(refusal_out, "n", n, cache->geometry.num_pages);
 	if (status != QUIRE_OK)
 		return status;
 	if (n > 0 && (source == NULL || target == NULL))
-		return quire_refuse(refusal_out, QUIRE_INVALID,
+		return quire_refuse_what(refusal_out, QUIRE_INVALID,
 		                    source == NULL ? "source is NULL" : "target is NULL");
 	return cache->device->ops->copy_pages(dstream, &move, refusal_out);
 }

@@ -4,7 +4,7 @@
 #include <quire/kernels/device.h>
 
 #include "kernels/device_impl.h"
-#include "kernels/refuse_impl.h"
+#include "runtime/refuse_impl.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -29,12 +29,12 @@ enum quire_status quire_device_create(const char *name, struct quire_device **de
 			continue;
 		status = devices[i].create(&device);
 		if (status != QUIRE_OK)
-			return quire_refuse(refusal_out, status, "device");
+			return quire_refuse_what(refusal_out, status, "device");
 		device->name = devices[i].name;
 		*device_out = device;
 		return QUIRE_OK;
 	}
-	return quire_refuse(refusal_out, QUIRE_INVALID, "device: no such name");
+	return quire_refuse_what(refusal_out, QUIRE_INVALID, "device: no such name");
 }
 
 void quire_device_destroy(struct quire_device *device)

@@ -2,7 +2,7 @@
 #include "config.h"
 
 #include "kernels/device_cpu_impl.h"
-#include "kernels/refuse_impl.h"
+#include "runtime/refuse_impl.h"
 
 #include <quire/runtime/assert.h>
 
@@ -26,7 +26,7 @@ static enum quire_status run_call(const struct cpu_op *op, struct quire_refusal 
 	/* An event that answers AGAIN is not done. */
 	if (status == QUIRE_AGAIN)
 		status = QUIRE_CALLBACK;
-	return quire_refuse(refusal, status, "a host function on the device stream");
+	return quire_refuse_what(refusal, status, "a host function on the device stream");
 }
 
 static enum quire_status run_wait(const struct cpu_op *op, struct quire_refusal *refusal)
@@ -36,7 +36,7 @@ static enum quire_status run_wait(const struct cpu_op *op, struct quire_refusal 
 
 	if (status == QUIRE_OK)
 		return QUIRE_OK;
-	return quire_refuse(refusal, status, "the device stream of an event waited for");
+	return quire_refuse_what(refusal, status, "the device stream of an event waited for");
 }
 
 /* What an operation still owes to others when its stream has failed. */
@@ -158,7 +158,7 @@ static enum quire_status enter(struct cpu_dstream *dstream, int64_t n,
 	} else {
 		status = reserve(dstream, n);
 		if (status != QUIRE_OK)
-			quire_refuse(refusal_out, status, "queue of the device stream");
+			quire_refuse_what(refusal_out, status, "queue of the device stream");
 	}
 	if (status != QUIRE_OK)
 		pthread_mutex_unlock(&dstream->lock);

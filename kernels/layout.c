@@ -3,7 +3,7 @@
 
 #include <quire/kernels/layout.h>
 
-#include "kernels/refuse_impl.h"
+#include "runtime/refuse_impl.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -32,10 +32,10 @@ static enum quire_status check_fields(const struct quire_shape *shape,
 
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
 		if (fields[i].value < fields[i].min)
-			return quire_refuse_bound(refusal_out, fields[i].name, -1,
+			return quire_refuse_bound(refusal_out, QUIRE_INVALID, fields[i].name, -1,
 			                          fields[i].value, fields[i].min);
 		if (fields[i].value > fields[i].max)
-			return quire_refuse_bound(refusal_out, fields[i].name, -1,
+			return quire_refuse_bound(refusal_out, QUIRE_INVALID, fields[i].name, -1,
 			                          fields[i].value, fields[i].max);
 	}
 	return QUIRE_OK;
@@ -73,7 +73,7 @@ enum quire_status quire_geometry_init(const struct quire_shape *shape,
 	if (status != QUIRE_OK)
 		return status;
 	if (!count_bytes(shape, &g.nbytes))
-		return quire_refuse_bound(refusal_out, "bytes of the shape", -1, g.nbytes,
+		return quire_refuse_bound(refusal_out, QUIRE_INVALID, "bytes of the shape", -1, g.nbytes,
 		                          NBYTES_MAX);
 	g.num_pages = shape->num_pages;
 	g.page_size = shape->page_size;

@@ -15,8 +15,7 @@ libquire_core_la_SOURCES += \
 	%D%/move_cpu.c \
 	%D%/move_cuda_impl.h \
 	%D%/move_impl.h \
-	%D%/pages_cpu.c \
-	%D%/refuse_impl.h
+	%D%/pages_cpu.c
 
 # The kernels alone; a test compiles them as C++ where there is no CUDA.
 if HAVE_CUDA

@@ -3,7 +3,7 @@
 
 #include "kernels/device_cpu_impl.h"
 #include "kernels/dtype_impl.h"
-#include "kernels/refuse_impl.h"
+#include "runtime/refuse_impl.h"
 
 #include <string.h>
 
@@ -71,7 +71,7 @@ static enum quire_status check_ids(const int32_t *list, int64_t first, int64_t l
 	for (int64_t i = first; i <= last; i++) {
 		if (list[i] >= 0 && list[i] < bound)
 			continue;
-		return quire_refuse_bound(refusal, what, i, list[i],
+		return quire_refuse_bound(refusal, QUIRE_INVALID, what, i, list[i],
 		                          list[i] < 0 ? 0 : bound - 1);
 	}
 	return QUIRE_OK;

@@ -2,7 +2,7 @@
 #include "config.h"
 
 #include "kernels/device_cpu_impl.h"
-#include "kernels/refuse_impl.h"
+#include "runtime/refuse_impl.h"
 
 #include <string.h>
 
@@ -54,10 +54,10 @@ static enum quire_status check_pages(const struct quire_page_move *move,
 		int32_t target = move->target[i];
 
 		if (source < 0 || source > last)
-			return quire_refuse_bound(refusal, "source", i, source,
+			return quire_refuse_bound(refusal, QUIRE_INVALID, "source", i, source,
 			                          source < 0 ? 0 : last);
 		if (target < 0 || target > last)
-			return quire_refuse_bound(refusal, "target", i, target,
+			return quire_refuse_bound(refusal, QUIRE_INVALID, "target", i, target,
 			                          target < 0 ? 0 : last);
 	}
 	return QUIRE_OK;
@@ -73,7 +73,7 @@ static enum quire_status map_targets(struct page_order *order,
 		uint32_t place = map_place(order, move->target, move->target[i]);
 
 		if (order->map[place] != 0) {
-			quire_refuse(refusal, QUIRE_INVALID, "target named twice");
+			quire_refuse_what(refusal, QUIRE_INVALID, "target named twice");
 			refusal->index = i;
 			refusal->page = move->target[i];
 			return QUIRE_INVALID;
@@ -192,7 +192,7 @@ enum quire_status quire_cpu_run_copy_pages(const struct quire_page_move *move,
 	                               page_bytes + 2 * n * sizeof(*order.steps) +
 	                                       (map_size + 2 * n) * sizeof(int32_t));
 	if (memory == NULL)
-		return quire_refuse(refusal, QUIRE_NO_MEMORY, "scratch of copy_pages");
+		return quire_refuse_what(refusal, QUIRE_NO_MEMORY, "scratch of copy_pages");
 	order.steps = (struct page_step *)memory;
 	order.map = (int32_t *)(order.steps + 2 * n);
 	order.map_mask = (uint32_t)map_size - 1;

@@ -3,6 +3,8 @@
 
 #include <quire/plans/plan.h>
 
+#include "runtime/refuse_impl.h"
+
 #include <quire/runtime/assert.h>
 
 #include <stdbool.h>
@@ -13,21 +15,6 @@
 _Static_assert(QUIRE_LABELS_MAX <= 64, "a set of labels is one 64-bit word");
 _Static_assert(QUIRE_TABLES_MAX <= INT8_MAX, "table_of holds a table's number in 8 bits");
 _Static_assert(QUIRE_LABELS_MAX <= UINT8_MAX, "members holds a label id in 8 bits");
-
-static enum quire_status refuse(struct quire_refusal *refusal_out,
-                                enum quire_status status, const char *what, int64_t index,
-                                int64_t expected, int64_t got)
-{
-	if (refusal_out != NULL) {
-		memset(refusal_out, 0, sizeof(*refusal_out));
-		refusal_out->status = status;
-		refusal_out->what = what;
-		refusal_out->index = index;
-		refusal_out->expected = expected;
-		refusal_out->got = got;
-	}
-	return status;
-}
 
 static enum quire_status check_limits(const struct quire_slot_limits *limits,
                                       struct quire_refusal *refusal_out)
@@ -49,10 +36,10 @@ static enum quire_status check_limits(const struct quire_slot_limits *limits,
 		int64_t value = bounds[i].value;
 
 		if (value < bounds[i].min || value > bounds[i].max)
-			return refuse(refusal_out, QUIRE_INVALID, bounds[i].name, -1,
-			              value < bounds[i].min ? bounds[i].min
-			                                    : bounds[i].max,
-			              value);
+			return quire_refuse_bound(refusal_out, QUIRE_INVALID, bounds[i].name, -1,
+			                          value,
+			                          value < bounds[i].min ? bounds[i].min
+			                                                : bounds[i].max);
 	}
 	return QUIRE_OK;
 }
@@ -190,13 +177,14 @@ enum quire_status quire_grouping_init(struct quire_grouping *grouping,
 
 		if (!combined_is_sound(&combined[i], present, &taken) ||
 		    (names & name) != 0)
-			return refuse(refusal_out, QUIRE_INVALID, "combined", i, 0, 0);
+			return quire_refuse_bound(refusal_out, QUIRE_INVALID, "combined", i, 0,
+			                          0);
 		names |= name;
 	}
 	num_tables = num_combined + __builtin_popcountll(present & ~taken);
 	if (num_tables > tables_max)
-		return refuse(refusal_out, QUIRE_LIMIT, "tables_max", -1, tables_max,
-		              num_tables);
+		return quire_refuse_bound(refusal_out, QUIRE_LIMIT, "tables_max", -1, num_tables,
+		                          tables_max);
 	QUIRE_ASSERT(num_tables <= QUIRE_TABLES_MAX);
 
 	memset(grouping->table_of, -1, sizeof(grouping->table_of));

@@ -3,6 +3,8 @@
 
 #include "plans/trace_impl.h"
 
+#include "runtime/refuse_impl.h"
+
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
@@ -136,10 +138,7 @@ static bool is_label(const char *label)
 static enum quire_status refuse(struct quire_refusal *refusal_out, const char *what,
                                 int64_t index)
 {
-	quire_fault(refusal_out, QUIRE_INVALID, 0, "%s", what);
-	if (refusal_out != NULL)
-		refusal_out->index = index;
-	return QUIRE_INVALID;
+	return quire_refuse_bound(refusal_out, QUIRE_INVALID, what, index, 0, 0);
 }
 
 static enum quire_status check_segments(const struct quire_step *step,

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef QUIRE_RUNTIME_REFUSE_IMPL_H
 #define QUIRE_RUNTIME_REFUSE_IMPL_H
-/* Filling refusals in one line; the status comes back, so that a caller can return it. */
+/*
+ * Saying no, in every room: fill the caller's details, if wanted, and answer their status.
+ * A private leaf header: it includes no header of the project but status.h.
+ */
 #include <quire/runtime/status.h>
+
+#include <stddef.h>
 
 /* Leave the function with what went wrong, if something did. */
 #define QUIRE_TRY(call) \
@@ -12,20 +17,30 @@
 			return try_status_; \
 	} while (0)
 
-static inline enum quire_status quire_refuse_what(struct quire_refusal *refusal,
-                                                  enum quire_status status, const char *what)
+/* Details of any kind. */
+static inline enum quire_status quire_refuse(struct quire_refusal *refusal_out,
+                                             struct quire_refusal refusal)
 {
-	*refusal = (struct quire_refusal){.status = status, .what = what, .index = -1};
-	return status;
+	if (refusal_out != NULL)
+		*refusal_out = refusal;
+	return refusal.status;
 }
 
-static inline enum quire_status quire_refuse_bound(struct quire_refusal *refusal,
+/* No numbers. */
+static inline enum quire_status quire_refuse_what(struct quire_refusal *refusal_out,
+                                                  enum quire_status status, const char *what)
+{
+	return quire_refuse(refusal_out, (struct quire_refusal){
+		.status = status, .what = what, .index = -1});
+}
+
+/* A number beyond its bound; @index: its place in a list, -1 when there is none. */
+static inline enum quire_status quire_refuse_bound(struct quire_refusal *refusal_out,
                                                    enum quire_status status, const char *what,
                                                    int64_t index, int64_t got, int64_t expected)
 {
-	*refusal = (struct quire_refusal){
-		.status = status, .what = what, .index = index, .got = got, .expected = expected};
-	return status;
+	return quire_refuse(refusal_out, (struct quire_refusal){
+		.status = status, .what = what, .index = index, .got = got, .expected = expected});
 }
 
 #endif

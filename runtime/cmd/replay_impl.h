@@ -44,7 +44,8 @@ struct cmd_replay_options {
 
 /* A command on its way. */
 struct cmd_pending {
-	uint64_t ticket; /* 0: settled without one, `got` says how */
+	uint64_t ticket; /* 0: refused at once, `got` says how; or left out */
+	bool is_left_out; /* recorded as without effect: not given at all */
 	int64_t line;
 	enum quire_command_kind kind;
 	bool has_expected;
@@ -89,7 +90,10 @@ enum quire_status cmd_run_wait(struct cmd_run *run, uint64_t ticket,
 /* Wait until all pages given up have gone back. */
 void cmd_run_rest(struct cmd_run *run);
 
-/* Is a recorded outcome of this command one that leaves it without effect? */
+/* Was the command recorded as refused for want of time?  It has no effect here either. */
+bool cmd_run_is_left_out(const struct quire_trace_record *record);
+
+/* Is it left out, or refused as far as the record goes? */
 bool cmd_run_is_refused(const struct cmd_run *run,
                         const struct quire_trace_record *record);
 

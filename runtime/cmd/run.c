@@ -171,6 +171,11 @@ static int conclude(struct cmd_run *run, struct cmd_pending *pending,
 	struct cmd_batch *batch = pending->batch;
 	enum quire_status status = QUIRE_OK;
 
+	if (pending->is_left_out) {
+		*got = pending->expected;
+		got->has_digest = false;
+		return CMD_DONE;
+	}
 	if (pending->ticket != 0)
 		status = cmd_run_wait(run, pending->ticket, QUIRE_STAGE_RETIRED,
 		                      &outcome);
@@ -226,13 +231,20 @@ int cmd_run_settle_all(struct cmd_run *run)
 
 /* ------------------------------------------------------------------ give */
 
+bool cmd_run_is_left_out(const struct quire_trace_record *record)
+{
+	enum quire_status status = record->outcome.status;
+
+	return record->has_outcome &&
+	       (status == QUIRE_AGAIN || status == QUIRE_HELD ||
+	        status == QUIRE_WOULD_BLOCK || status == QUIRE_TIMEOUT);
+}
+
 bool cmd_run_is_refused(const struct cmd_run *run,
                         const struct quire_trace_record *record)
 {
-	if (!record->has_outcome)
-		return false;
-	return record->outcome.status == QUIRE_AGAIN ||
-	       (run->compares && record->outcome.status != QUIRE_OK);
+	return cmd_run_is_left_out(record) || (run->compares && record->has_outcome &&
+	                                       record->outcome.status != QUIRE_OK);
 }
 
 /* Give one command, or what it comes to when it is not given. */
@@ -245,17 +257,15 @@ static int give_record(struct cmd_run *run, const struct quire_trace_record *rec
 		.kind = command.kind,
 		.has_expected = record->has_outcome,
 		.expected = record->outcome,
-		.got = {.status = QUIRE_AGAIN, .what = ""},
+		.is_left_out = cmd_run_is_left_out(record),
 	};
-	/* Refused for want of time when it was recorded: without effect here too. */
-	bool given = !record->has_outcome || record->outcome.status != QUIRE_AGAIN;
 	int code = CMD_DONE;
 
 	if (command.kind == QUIRE_COMMAND_SUBMIT) {
 		step = *command.step;
 		command.step = &step;
 	}
-	if (given && run->check != NULL)
+	if (!pending.is_left_out && run->check != NULL)
 		code = cmd_check_prepare(run->check, record, &step, &pending.batch);
 	if (code == CMD_DONE && run->tail - run->head == CMD_WINDOW)
 		code = cmd_run_settle(run);
@@ -263,7 +273,7 @@ static int give_record(struct cmd_run *run, const struct quire_trace_record *rec
 		cmd_batch_free(pending.batch);
 		return code;
 	}
-	if (given)
+	if (!pending.is_left_out)
 		give(run, &command, &pending.ticket, &pending.got);
 	if (pending.batch != NULL)
 		cmd_check_given(run->check, pending.batch, pending.ticket,

@@ -16,7 +16,10 @@ cd "$work"
 
 # search NAME OPS FLAGS: writes NAME.log; whether the whole space holds without an error
 search() {
-	spin -a -DPROCS="$procs" -DOPS="$2" $3 "$model" >"$1.spin" 2>&1 || { cat "$1.spin"; exit 1; }
+	if ! spin -a -DPROCS="$procs" -DOPS="$2" $3 "$model" >"$1.spin" 2>&1; then
+		cat "$1.spin"
+		exit 1
+	fi
 	${CC:-cc} -O2 -w -DSAFETY -DCOLLAPSE -DVECTORSZ=2048 -o pan pan.c
 	./pan -m100000 -w22 >"$1.log"
 	grep -q 'errors: 0$' "$1.log" && ! grep -q 'not completed' "$1.log"

@@ -189,7 +189,8 @@ START_TEST(a_release_that_names_a_page_twice_gives_it_back_once)
 	int32_t freed[3];
 	int64_t num_freed;
 
-	ck_assert_int_eq(quire_ledger_acquire(ledger, (int32_t[]){ 1, 2 }, 2, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_ledger_acquire(ledger, (int32_t[]){ 1, 2 }, 2, NULL),
+	                 QUIRE_OK);
 	ck_assert_int_eq(quire_ledger_retain(ledger, (int32_t[]){ 1 }, 1, NULL), QUIRE_OK);
 	ck_assert_int_eq(16 - quire_ledger_owned(ledger), 14);
 	ck_assert_int_eq(quire_ledger_release(ledger, (int32_t[]){ 1, 1, 1 }, 3, freed,
@@ -229,7 +230,8 @@ START_TEST(a_page_with_all_the_owners_there_can_be_takes_no_more)
 	struct quire_ledger *ledger = ledger_of(2);
 	struct quire_refusal refusal = { 0 };
 
-	ck_assert_int_eq(quire_ledger_acquire(ledger, (int32_t[]){ 0, 1 }, 2, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_ledger_acquire(ledger, (int32_t[]){ 0, 1 }, 2, NULL),
+	                 QUIRE_OK);
 	ledger->owners[1] = INT32_MAX - 1;
 	ck_assert_int_eq(quire_ledger_retain(ledger, (int32_t[]){ 0, 1, 1 }, 3, &refusal),
 	                 QUIRE_LIMIT);
@@ -280,7 +282,8 @@ START_TEST(the_check_names_the_page_whose_owners_differ)
 	struct quire_ledger *ledger = ledger_of(3);
 	struct quire_refusal refusal = { 0 };
 
-	ck_assert_int_eq(quire_ledger_acquire(ledger, (int32_t[]){ 0, 2 }, 2, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_ledger_acquire(ledger, (int32_t[]){ 0, 2 }, 2, NULL),
+	                 QUIRE_OK);
 	ck_assert_int_eq(quire_ledger_retain(ledger, (int32_t[]){ 2 }, 1, NULL), QUIRE_OK);
 	ck_assert_int_eq(quire_ledger_check(ledger, (int32_t[]){ 1, 0, 2 }, NULL), QUIRE_OK);
 	ck_assert_int_eq(quire_ledger_check(ledger, (int32_t[]){ 1, 0, 3 }, &refusal),

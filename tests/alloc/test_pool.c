@@ -42,9 +42,9 @@ static void model_init(struct model *model, int32_t num_pages)
 static void model_take(struct model *model, int32_t n)
 {
 	memcpy(&model->held[model->num_held], model->free, (size_t)n * sizeof(int32_t));
-	memmove(model->free, &model->free[n], (size_t)(model->num_free - n) * sizeof(int32_t));
 	model->num_held += n;
 	model->num_free -= n;
+	memmove(model->free, &model->free[n], (size_t)model->num_free * sizeof(int32_t));
 }
 
 /* The last n held pages go back. */
@@ -114,7 +114,8 @@ START_TEST(the_largest_pool_works_at_both_ends)
 	ck_assert(quire_pool_try_allocate(pool, QUIRE_PAGES_MAX, pages));
 	ck_assert_int_eq(quire_pool_num_free(pool), 0);
 	ck_assert_int_eq(pages[QUIRE_PAGES_MAX - 1], QUIRE_PAGES_MAX - 1);
-	ck_assert_int_eq(quire_pool_free(pool, &pages[QUIRE_PAGES_MAX - 1], 1, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_pool_free(pool, &pages[QUIRE_PAGES_MAX - 1], 1, NULL),
+	                 QUIRE_OK);
 	ck_assert(quire_pool_try_allocate(pool, 1, pages));
 	ck_assert_int_eq(pages[0], QUIRE_PAGES_MAX - 1);
 	free(pages);
@@ -485,7 +486,7 @@ START_TEST(the_check_finds_every_kind_of_damage)
 	} damage[] = {
 		{ 1, WORD_OWNED, 1 },                         /* a hole in the FIFO */
 		{ 1, WORD_TAG_LAST, 1 },                      /* an end in the middle */
-		{ 1, (uint64_t)0 << 2 | WORD_TAG_LINK, 1 },   /* a ring: named is the last visited */
+		{ 1, (uint64_t)0 << 2 | WORD_TAG_LINK, 1 },   /* a ring, left at the last step */
 		{ 1, (uint64_t)8 << 2 | WORD_TAG_LINK, 1 },   /* a link out of the pool */
 		{ 3, (uint64_t)4 << 2 | WORD_TAG_LINK, 3 },   /* no end */
 		{ 3, (uint64_t)99 << 2 | WORD_TAG_LAST, 3 },  /* an end from the future */

@@ -34,7 +34,7 @@ struct torture {
 	uint64_t seed;
 	atomic_bool stop;
 	atomic_int *owner; /* 0, or 1 + the thread that has the page */
-	int64_t *uses;     /* not atomic: the pool itself must order one owner before the next */
+	int64_t *uses;     /* not atomic: the pool must order one owner before the next */
 };
 
 struct worker {
@@ -248,12 +248,17 @@ static int64_t number(const char *text, int64_t most)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "seconds", required_argument, NULL, 's' }, { "ops", required_argument, NULL, 'o' },
-		{ "threads", required_argument, NULL, 't' }, { "pages", required_argument, NULL, 'p' },
-		{ "seed", required_argument, NULL, 'r' },    { NULL, 0, NULL, 0 },
+		{ "seconds", required_argument, NULL, 's' },
+		{ "ops", required_argument, NULL, 'o' },
+		{ "threads", required_argument, NULL, 't' },
+		{ "pages", required_argument, NULL, 'p' },
+		{ "seed", required_argument, NULL, 'r' },
+		{ NULL, 0, NULL, 0 },
 	};
 	/* Unless told: many threads on few pages, few on many, and a size between. */
-	static const int32_t sizes[][2] = { { 16, 16 }, { 4, 64 }, { 8, 1000 }, { 3, 100000 } };
+	static const int32_t sizes[][2] = {
+		{ 16, 16 }, { 4, 64 }, { 8, 1000 }, { 3, 100000 }
+	};
 	int64_t seconds = 0, ops = 0, threads = 0, pages = 0;
 	struct torture torture = { 0 };
 	struct timespec now;

@@ -140,17 +140,19 @@ ways "$work/many.plan"
 is checked_rows 70
 is checked_tokens 140
 
-# A command that was recorded as AGAIN is left out, and its outcome counts.
+# A command recorded as refused for want of time is left out, and its outcome counts.
 {
 	header 5 4 bf16 1
 	open 1
 	submit '[1,"main",8,0]' ',"no_wait":true,"outcome":{"status":"AGAIN"}'
+	submit '[1,"main",8,0]' ',"outcome":{"status":"WOULD_BLOCK"}'
 	submit '[1,"main",4,0]'
 } >"$work/again.plan"
 ways "$work/again.plan"
 is steps 1
 is AGAIN 1
-is compared 1
+is WOULD_BLOCK 1
+is compared 2
 
 # More writes than a step may have work.
 {

@@ -369,7 +369,7 @@ static void act(struct scene *scene)
 {
 	for (int32_t round = 0;
 	     round < ROUNDS || atomic_load(&scene->satisfied) < READERS; round++) {
-		uint64_t id = 1 + (uint64_t)(round / 8) % 2;
+		uint64_t id = 1 + (uint64_t)(round / 2) % 2;
 		struct quire_request *request = quire_registry_find(&scene->registry, id);
 
 		if (request == NULL) {
@@ -404,6 +404,63 @@ START_TEST(no_reader_sees_two_requests_or_two_states_mixed)
 }
 END_TEST
 
+/* Beside one request that stays, in chains that it shares with others which come and go: a reader
+ * that stands on another's node when that is closed still finds its way on. */
+#define STAYS 17
+#define WALKERS 4
+#define GONE_LEAST 6000
+#define WALKS_LEAST 20000
+
+struct walker {
+	struct scene *scene;
+	enum quire_status status; /* the first that is wrong */
+};
+
+static void *look_for_it(void *argument)
+{
+	struct walker *walker = argument;
+	int walks = 0;
+
+	/* Relaxed: only ends the loop. */
+	while (!atomic_load_explicit(&walker->scene->over, memory_order_relaxed)) {
+		struct quire_snapshot snapshot;
+
+		if (walker->status == QUIRE_OK)
+			walker->status = look(&walker->scene->registry, STAYS, LABEL_MAIN, &snapshot);
+		if (++walks == WALKS_LEAST)
+			atomic_fetch_add(&walker->scene->satisfied, 1);
+	}
+	return NULL;
+}
+
+START_TEST(a_request_that_stays_is_always_found)
+{
+	static struct scene scene;
+	struct walker walkers[WALKERS];
+	pthread_t threads[WALKERS];
+	uint64_t state = SEED;
+
+	begin(&scene.registry, 2, 1);
+	ck_assert_int_eq(quire_registry_open(&scene.registry, STAYS), QUIRE_OK);
+	for (int i = 0; i < WALKERS; i++) {
+		walkers[i] = (struct walker){.scene = &scene, .status = QUIRE_OK};
+		ck_assert_int_eq(pthread_create(&threads[i], NULL, look_for_it, &walkers[i]), 0);
+	}
+	for (int i = 0; i < GONE_LEAST || atomic_load(&scene.satisfied) < WALKERS; i++) {
+		uint64_t id = next_random(&state) | 1ull << 62;
+
+		ck_assert_int_eq(quire_registry_open(&scene.registry, id), QUIRE_OK);
+		quire_registry_close(&scene.registry, quire_registry_find(&scene.registry, id));
+	}
+	atomic_store(&scene.over, true);
+	for (int i = 0; i < WALKERS; i++) {
+		pthread_join(threads[i], NULL);
+		ck_assert_int_eq(walkers[i].status, QUIRE_OK);
+	}
+	quire_registry_end(&scene.registry);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("registry");
@@ -422,6 +479,7 @@ int main(void)
 	tcase_add_test(tcase, a_change_is_seen_when_it_is_shown_and_not_before);
 	tcase_add_test(tcase, a_snapshot_copies_as_many_pages_as_there_is_room_for);
 	tcase_add_test(tcase, no_reader_sees_two_requests_or_two_states_mixed);
+	tcase_add_test(tcase, a_request_that_stays_is_always_found);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);

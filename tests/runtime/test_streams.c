@@ -22,7 +22,7 @@ static void teardown(void)
 	cmd_streams_end(&streams);
 }
 
-/* Steps of request 7: three, a reset, one, a reset, two; between them one of request 8. */
+/* Steps of request 7: three, a reset, one, a reset, two; one of request 8 between. */
 static const char *const walk = "777r7r8 77";
 
 /* Walk; with @last_out, note for every step whether it is its life's last. */
