@@ -22,8 +22,11 @@ const struct quire_trace_field quire_trace_fields[] = {
 	FIELD("pool", "num_pages", num_pages, QUIRE_PAGES_MAX),
 	FIELD("limits", "rows", rows_max, QUIRE_ROWS_MAX),
 	FIELD("limits", "tokens", tokens_max, QUIRE_TOKENS_MAX),
-	FIELD("limits", "requests", requests_max, INT32_MAX),
+	FIELD("limits", "requests", requests_max, QUIRE_REQUESTS_MAX),
 	FIELD("limits", "seq_tokens", seq_tokens_max, QUIRE_SEQ_TOKENS_MAX),
+	FIELD("limits", "labels", request_labels_max, QUIRE_LABELS_MAX),
+	FIELD("limits", "tables", tables_max, QUIRE_TABLES_MAX),
+	FIELD("limits", "table_pages", table_pages_max, INT32_MAX),
 };
 const int quire_trace_num_fields =
 	sizeof(quire_trace_fields) / sizeof(quire_trace_fields[0]);

@@ -42,6 +42,9 @@ struct quire_trace_header {
 	int64_t tokens_max;     /* most tokens of one table of a step, padding included */
 	int64_t requests_max;   /* most requests open at once */
 	int64_t seq_tokens_max; /* most tokens of one stream */
+	int64_t request_labels_max; /* most labels of one request */
+	int64_t tables_max;         /* most tables of one step */
+	int64_t table_pages_max;    /* most pages of one table */
 	char source[256];       /* where the trace comes from, for people; may be empty */
 };
 

@@ -18,6 +18,10 @@
  * Refused by admit (LIMIT). */
 #define QUIRE_SEQ_TOKENS_MAX 0x7fffffff
 
+/* Requests open at once: their streams' page lists have address space from the start.  Refused by
+ * the runtime's create, the trace reader. */
+#define QUIRE_REQUESTS_MAX (1 << 20)
+
 /* Plan slots in the ring.  Deeper rings only add latency.  Refused by the runtime's create. */
 #define QUIRE_DEPTH_MAX 64
 

@@ -102,6 +102,9 @@ static error_t parse_end(struct argp_state *state)
 		                                 : QUIRE_SEQ_TOKENS_MAX;
 	}
 	header->requests_max = header->rows_max;
+	header->request_labels_max = 1;
+	header->tables_max = 1;
+	header->table_pages_max = header->num_pages;
 	return 0;
 }
 

@@ -123,6 +123,11 @@ static void report_header(struct cmd_report *report,
 	                 header->requests_max);
 	cmd_report_count(report, "seq_tokens_max", "tokens of a stream",
 	                 header->seq_tokens_max);
+	cmd_report_count(report, "request_labels_max", "labels at most",
+	                 header->request_labels_max);
+	cmd_report_count(report, "tables_max", "tables at most", header->tables_max);
+	cmd_report_count(report, "table_pages_max", "pages of a table",
+	                 header->table_pages_max);
 }
 
 static int print_plan(const struct info_options *options,

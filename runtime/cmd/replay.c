@@ -250,10 +250,11 @@ static void make_config(const struct cmd_run *run, struct delays *delays,
 	config->depth = (int32_t)options->depth;
 	config->tickets_max = 4 * CMD_WINDOW;
 	config->requests_max = (int32_t)header->requests_max;
-	config->request_labels_max = QUIRE_TABLES_MAX;
+	config->request_labels_max = (int32_t)header->request_labels_max;
 	config->rows_max = (int32_t)header->rows_max;
 	config->tokens_max = (int32_t)header->tokens_max;
-	config->tables_max = QUIRE_TABLES_MAX;
+	config->tables_max = (int32_t)header->tables_max;
+	config->table_pages_max = header->table_pages_max;
 	config->seq_tokens_max = (int32_t)header->seq_tokens_max;
 	if (options->seed_delays != 0) {
 		seed(delays, options->seed_delays);

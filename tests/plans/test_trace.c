@@ -12,7 +12,7 @@
 	"{\"quire\":\"plan-trace\",\"version\":1,\"cache\":{\"layout\":\"NHD\",\"dtype\":\"bf16\"," \
 	"\"num_layers\":1,\"num_kv_heads\":2,\"head_dim\":8,\"page_size\":16}," \
 	"\"pool\":{\"num_pages\":64,\"sink\":true},\"limits\":{\"rows\":4,\"tokens\":8192," \
-	"\"requests\":1024,\"seq_tokens\":1024},\"source\":\"by hand\"}"
+	"\"requests\":1024,\"seq_tokens\":1024,\"labels\":4,\"tables\":3,\"table_pages\":99},\"source\":\"by hand\"}"
 
 static const struct quire_trace_header header = {
 	.layout = "NHD",
@@ -27,6 +27,9 @@ static const struct quire_trace_header header = {
 	.tokens_max = 8192,
 	.requests_max = 1024,
 	.seq_tokens_max = 1024,
+	.request_labels_max = 4,
+	.tables_max = 3,
+	.table_pages_max = 99,
 	.source = "by hand",
 };
 
@@ -276,6 +279,10 @@ static const struct {
 	{ "\"requests\":1024", "\"requests\":-1", "limits.requests must be" },
 	{ "\"seq_tokens\":1024", "\"seq_tokens\":2147483648",
 	  "limits.seq_tokens must be" },
+	{ "\"labels\":4", "\"labels\":65", "limits.labels must be an integer 1..64" },
+	{ "\"tables\":3", "\"tables\":0", "limits.tables must be an integer 1..16" },
+	{ "\"table_pages\":99", "\"t\":99", "limits.table_pages must be" },
+	{ "\"requests\":1024", "\"requests\":1048577", "limits.requests must be" },
 	{ "\"by hand\"", "5", "source must be a string of at most 255 bytes" },
 	{ "\"by hand\"", "\"x\",\"later\":99999999999999999999",
 	  "too large for 64 bits" },

@@ -313,6 +313,7 @@ struct crowd {
 	sem_t gate;
 	sem_t at_gate;
 	_Atomic int given;
+	_Atomic bool dawdles;
 	struct client clients[CLIENTS];
 };
 
@@ -346,6 +347,15 @@ static void *give_until_refused(void *argument)
 	return NULL;
 }
 
+static void dawdle(void *argument, enum quire_role role)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	struct crowd *crowd = argument;
+
+	if (role == QUIRE_ROLE_EXECUTOR && atomic_load(&crowd->dawdles))
+		nanosleep(&pause, NULL);
+}
+
 static void crowd_begin(struct crowd *crowd, enum ending ending, int32_t depth)
 {
 	uint64_t ticket;
@@ -359,6 +369,8 @@ static void crowd_begin(struct crowd *crowd, enum ending ending, int32_t depth)
 	crowd->f.config.depth = depth;
 	crowd->f.config.commands_max = 4;
 	crowd->f.config.tickets_max = 1 << 14;
+	crowd->f.config.on_poll = dawdle;
+	crowd->f.config.on_poll_argument = crowd;
 	fixture_create(&crowd->f);
 	ck_assert_int_eq(quire_runtime_open(crowd->f.runtime, 1, &ticket), QUIRE_OK);
 }
@@ -512,6 +524,50 @@ START_TEST(a_shutdown_at_any_moment_ends_every_ticket)
 }
 END_TEST
 
+/* With every page taken, resets and a step that needs all pages wait behind a gate.  Once
+ * it is open, the second release is the last that moves: it alone can wake the planner,
+ * which by then sleeps again, since the executor dawdles between any two moves. */
+START_TEST(a_step_that_waits_for_pages_is_woken_by_their_release)
+{
+	static struct crowd crowd;
+	const int32_t tokens = NUM_PAGES * PAGE_SIZE;
+	struct quire_segment segment = {.request = 1, .span = tokens / 2, .at = 0};
+	const struct quire_step take = {.segments = &segment, .num_segments = 1};
+	const struct quire_segment nothing = {.request = 1, .at = QUIRE_AT_ANY};
+	const struct quire_step stand = {.segments = &nothing,
+	                                 .num_segments = 1,
+	                                 .run = stand_at_gate,
+	                                 .run_argument = &crowd};
+	struct quire_outcome outcome;
+	uint64_t ticket, reset = 0, last;
+
+	crowd_begin(&crowd, ENDING_DRAIN, 4);
+	atomic_store(&crowd.dawdles, true);
+	ck_assert_int_eq(quire_runtime_open(crowd.f.runtime, 2, &ticket), QUIRE_OK);
+	(void)submit(&crowd.f, &take);
+	segment.request = 2;
+	(void)submit(&crowd.f, &take);
+	(void)submit(&crowd.f, &stand);
+	sem_wait(&crowd.at_gate);
+	for (uint64_t request = 1; request <= 2; request++)
+		ck_assert_int_eq(
+			quire_runtime_reset(crowd.f.runtime, request, NULL, false, &reset), QUIRE_OK);
+	segment.span = tokens;
+	last = submit(&crowd.f, &take);
+	must(quire_runtime_wait(crowd.f.runtime, reset, QUIRE_STAGE_RETIRED, hang_deadline(),
+	                        NULL) == QUIRE_OK);
+	ck_assert_int_eq(
+		quire_runtime_wait(crowd.f.runtime, last, QUIRE_STAGE_PLANNED, 0, NULL),
+		QUIRE_TIMEOUT);
+	sem_post(&crowd.gate);
+	must(quire_runtime_wait(crowd.f.runtime, last, QUIRE_STAGE_RETIRED, hang_deadline(),
+	                        &outcome) == QUIRE_OK);
+	ck_assert_int_eq(outcome.refusal.status, QUIRE_OK);
+	ck_assert_int_eq(outcome.pages_taken, NUM_PAGES);
+	crowd_end(&crowd);
+}
+END_TEST
+
 /* ---------------------------------------------------------- destroy by another thread */
 
 struct stranger {
@@ -583,6 +639,7 @@ int main(void)
 	                    NUM_ENDINGS);
 	tcase_add_loop_test(
 		tcase, what_waits_in_the_queue_is_cancelled_or_drained_as_was_asked, 0, 2);
+	tcase_add_test(tcase, a_step_that_waits_for_pages_is_woken_by_their_release);
 	tcase_add_test(tcase, a_shutdown_at_any_moment_ends_every_ticket);
 	tcase_add_test(
 		tcase, destroy_on_a_thread_that_never_polled_runs_what_is_left_and_may_not_wait);

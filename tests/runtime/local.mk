@@ -74,6 +74,7 @@ TESTS += %D%/torture_runtime
 model_sources = \
 	%D%/model_image.c %D%/model_image.h \
 	%D%/model_lists.c %D%/model_lists.h \
+	%D%/model_plan.c \
 	%D%/model_rules.c %D%/model_rules.h
 
 check_PROGRAMS += %D%/test_model

@@ -68,7 +68,7 @@ struct image *image_copy(const struct image *image);
 
 bool image_equal(const struct image *a, const struct image *b);
 
-/* image_print - the sections in which two images differ, as text */
+/* image_print_difference - the sections in which two images differ, as text */
 void image_print_difference(const struct image *expected, const struct image *got, char *text,
                             size_t size);
 

@@ -137,11 +137,8 @@ static void make_combined(struct list_command *c, struct dice *dice)
 		if (dice_percent(dice, 10))
 			combined[k].name = model_labels[label];
 	}
-	if (combined[0].num_labels == 0)
-		combined[0] = combined[1];
-	c->step.combined = combined;
-	c->step.num_combined = (combined[0].num_labels > 0) + (combined[1].num_labels > 0 &&
-	                                                       combined[0].labels != combined[1].labels);
+	c->step.combined = combined[0].num_labels > 0 ? combined : combined + 1;
+	c->step.num_combined = (combined[0].num_labels > 0) + (combined[1].num_labels > 0);
 }
 
 /* The smallest bucket that every table of the step fits in. */

@@ -5,11 +5,6 @@
 
 #include <string.h>
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-	return (a + b - 1) / b;
-}
-
 static const char *name_of(int32_t label)
 {
 	return model_labels[label];
@@ -391,7 +386,7 @@ static bool refuse_sizes(struct model *m, const struct quire_step *step,
 	return false;
 }
 
-static int64_t length_after(struct model *m, const struct quire_segment *segment)
+int64_t model_length_after(struct model *m, const struct quire_segment *segment)
 {
 	struct model_request *request = model_find_request(m, segment->request);
 	struct model_stream *stream = model_find_stream(request, model_label(segment->label));
@@ -412,7 +407,7 @@ static bool refuse_pages(struct model *m, const struct quire_step *step,
 		int32_t label = segment_label(step, i);
 		struct model_stream *stream = model_find_stream(request, label);
 		int64_t listed = stream == NULL ? 0 : stream->num_pages;
-		int64_t pages = ceil_div(length_after(m, segment), m->page_size);
+		int64_t pages = ceil_div(model_length_after(m, segment), m->page_size);
 
 		need += pages > listed ? pages - listed : 0;
 		if (need <= fits || named)
@@ -435,17 +430,17 @@ static bool refuse_tables(struct model *m, const struct quire_step *step,
                           struct model_answer *answer)
 {
 	int64_t width = m->config.block_width;
+	int64_t listed[MODEL_ROWS_MAX];
 
 	for (int32_t i = 0; i < step->num_segments; i++) {
 		int32_t table = table_of(step, i);
 		int64_t pages = 0;
 
+		listed[i] = ceil_div(model_length_after(m, &step->segments[i]), m->page_size);
 		for (int32_t j = 0; j <= i; j++)
 			if (table_of(step, j) == table)
-				pages += ceil_div(length_after(m, &step->segments[j]), m->page_size);
-		if (width > 0 &&
-		    refuse_limit(answer, "block_width",
-		                 ceil_div(length_after(m, &step->segments[i]), m->page_size), width))
+				pages += listed[j];
+		if (width > 0 && refuse_limit(answer, "block_width", listed[i], width))
 			return true;
 		if (refuse_limit(answer, "table_pages_max", pages, m->config.table_pages_max))
 			return true;
@@ -467,175 +462,8 @@ static bool refuse_step(struct model *m, const struct quire_step *step,
 	for (int32_t i = 0; i < step->num_segments; i++)
 		if (refuse_segment(m, step, i, answer))
 			return true;
-	return refuse_sizes(m, step, answer) || refuse_pages(m, step, answer) || refuse_tables(m, step, answer);
-}
-
-/* ------------------------------------------------------------------ plan */
-
-/* One row's stream as the step leaves it. */
-struct row {
-	const struct quire_segment *segment;
-	const struct model_stream *stream;
-	int64_t length;
-	int64_t pages;
-};
-
-static void add_constant(struct image *image, int64_t value, int64_t n)
-{
-	for (int64_t i = 0; i < n; i++)
-		image_add(image, value);
-}
-
-static void plan_rows(struct image *image, const struct row *rows, int32_t n, int32_t padding,
-                      int32_t page_size)
-{
-	int64_t sum = 0;
-
-	image_begin(image, IMAGE_KV_LAST_PAGE_LEN);
-	for (int32_t i = 0; i < n; i++)
-		image_add(image, rows[i].length % page_size == 0 ? page_size
-		                                                 : rows[i].length % page_size);
-	add_constant(image, page_size, padding);
-	image_begin(image, IMAGE_LAST_TOKEN);
-	for (int32_t i = 0; i < n; i++) {
-		sum += rows[i].segment->span;
-		image_add(image, rows[i].segment->span == 0 ? -1 : sum - 1);
-	}
-	add_constant(image, -1, padding);
-}
-
-static void plan_names(struct image *image, const struct row *rows, int32_t n, int32_t padding)
-{
-	image_begin(image, IMAGE_ROW_REQUEST);
-	for (int32_t i = 0; i < n; i++)
-		image_add(image, (int64_t)rows[i].segment->request);
-	add_constant(image, -1, padding);
-	image_begin(image, IMAGE_ROW_LABEL);
-	for (int32_t i = 0; i < n; i++)
-		image_add(image, rows[i].stream->label);
-	add_constant(image, -1, padding);
-	image_begin(image, IMAGE_ROW_TAG);
-	for (int32_t i = 0; i < n; i++)
-		image_add(image, (int64_t)rows[i].segment->tag);
-	add_constant(image, 0, padding);
-}
-
-static void plan_indptrs(struct image *image, const struct row *rows, int32_t n,
-                         int32_t padding)
-{
-	int64_t tokens = 0, pages = 0;
-
-	image_begin(image, IMAGE_QO_INDPTR);
-	image_add(image, 0);
-	for (int32_t i = 0; i < n; i++)
-		image_add(image, tokens += rows[i].segment->span);
-	add_constant(image, tokens, padding);
-	image_begin(image, IMAGE_KV_INDPTR);
-	image_add(image, 0);
-	for (int32_t i = 0; i < n; i++)
-		image_add(image, pages += rows[i].pages);
-	add_constant(image, pages, padding);
-	image_begin(image, IMAGE_KV_INDICES);
-	for (int32_t i = 0; i < n; i++)
-		for (int64_t k = 0; k < rows[i].pages; k++)
-			image_add(image, rows[i].stream->pages[k]);
-}
-
-/* Token by token: where it is written and which position it has. */
-static void plan_tokens(struct image *image, const struct row *rows, int32_t n,
-                        int32_t padding, int32_t page_size)
-{
-	static const enum image_kind kinds[] = {IMAGE_SLOT_PAGE, IMAGE_SLOT_OFFSET,
-	                                        IMAGE_POSITION};
-
-	for (int32_t kind = 0; kind < 3; kind++) {
-		image_begin(image, kinds[kind]);
-		for (int32_t i = 0; i < n; i++) {
-			int64_t first = rows[i].length - rows[i].segment->span;
-
-			for (int64_t g = first; g < rows[i].length; g++)
-				image_add(image, kind == 0   ? rows[i].stream->pages[g / page_size]
-				                 : kind == 1 ? g % page_size
-				                             : g);
-		}
-		add_constant(image, 0, padding);
-	}
-}
-
-static void plan_block(struct image *image, const struct row *rows, int32_t n, int32_t padding,
-                       int64_t width)
-{
-	if (width == 0)
-		return;
-	image_begin(image, IMAGE_BLOCK_TABLE);
-	for (int32_t i = 0; i < n; i++) {
-		for (int64_t k = 0; k < rows[i].pages; k++)
-			image_add(image, rows[i].stream->pages[k]);
-		add_constant(image, 0, width - rows[i].pages);
-	}
-	add_constant(image, 0, padding * width);
-}
-
-static int32_t sum_pages(const struct row *rows, int32_t n)
-{
-	int64_t pages = 0;
-
-	for (int32_t i = 0; i < n; i++)
-		pages += rows[i].pages;
-	return (int32_t)pages;
-}
-
-static void plan_table(const struct model *m, const struct quire_step *step, int32_t name,
-                       const struct row *rows, int32_t n, struct image *image)
-{
-	int32_t tokens = 0, spare_rows = 0, spare_tokens = 0;
-
-	for (int32_t i = 0; i < n; i++)
-		tokens += rows[i].segment->span;
-	if (step->bucket_rows > 0) {
-		spare_rows = step->bucket_rows - n;
-		spare_tokens = step->bucket_tokens - tokens;
-	}
-	image_begin(image, IMAGE_TABLE);
-	image_add(image, name);
-	image_begin(image, IMAGE_COUNTS);
-	image_add(image, n);
-	image_add(image, tokens);
-	image_add(image, sum_pages(rows, n));
-	image_add(image, n + spare_rows);
-	image_add(image, tokens + spare_tokens);
-	plan_indptrs(image, rows, n, spare_rows);
-	plan_rows(image, rows, n, spare_rows, m->page_size);
-	plan_tokens(image, rows, n, spare_tokens, m->page_size);
-	plan_names(image, rows, n, spare_rows);
-	plan_block(image, rows, n, spare_rows, m->config.block_width);
-}
-
-static void plan(struct model *m, const struct quire_step *step, struct image *image)
-{
-	struct model_table tables[MODEL_TABLES_MAX];
-	int32_t num_tables = model_tables(step, tables);
-
-	image->n = 0;
-	image_begin(image, IMAGE_STEP);
-	image_add(image, (int64_t)m->counts.steps_planned);
-	image_add(image, m->page_size);
-	image_add(image, num_tables);
-	image_add(image, 0);
-	for (int32_t t = 0; t < num_tables; t++) {
-		struct row rows[MODEL_ROWS_MAX];
-
-		for (int32_t i = 0; i < tables[t].num_rows; i++) {
-			const struct quire_segment *segment = &step->segments[tables[t].rows[i]];
-			struct model_request *request = model_find_request(m, segment->request);
-
-			rows[i].segment = segment;
-			rows[i].stream = model_find_stream(request, model_label(segment->label));
-			rows[i].length = length_after(m, segment);
-			rows[i].pages = ceil_div(rows[i].length, m->page_size);
-		}
-		plan_table(m, step, tables[t].name, rows, tables[t].num_rows, image);
-	}
+	return refuse_sizes(m, step, answer) || refuse_pages(m, step, answer) ||
+	       refuse_tables(m, step, answer);
 }
 
 /* ------------------------------------------------------------------ effect */
@@ -684,7 +512,7 @@ static void apply_submit(struct model *m, const struct quire_step *step, bool ag
 	m->counts.steps_planned++;
 	for (int32_t i = 0; i < step->num_segments; i++)
 		grow(m, &step->segments[i]);
-	plan(m, step, &answer->image);
+	model_plan(m, step, &answer->image);
 	commit(m, step);
 	answer->step = m->counts.steps_planned;
 	answer->pages_taken = (int32_t)(m->counts.pages_taken - taken);

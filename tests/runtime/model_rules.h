@@ -95,6 +95,17 @@ void model_apply(struct model *m, const struct quire_command *command, bool agai
 /* model_tables - which rows form which tables; returns the number of tables */
 int32_t model_tables(const struct quire_step *step, struct model_table *tables);
 
+/* model_plan - the tables of a step whose streams have their pages, before its commit */
+void model_plan(struct model *m, const struct quire_step *step, struct image *image);
+
+/* model_length_after - the length of a segment's stream with its span */
+int64_t model_length_after(struct model *m, const struct quire_segment *segment);
+
+static inline int64_t ceil_div(int64_t a, int64_t b)
+{
+	return (a + b - 1) / b;
+}
+
 /* model_find_request, model_find_stream - NULL when it is not there */
 struct model_request *model_find_request(struct model *m, uint64_t id);
 struct model_stream *model_find_stream(struct model_request *request, int32_t label);

@@ -350,7 +350,8 @@ static void compare_retired(struct sim *sim, struct sim_record *record)
 	struct quire_outcome outcome;
 	enum quire_status status;
 
-	status = quire_runtime_wait(sim->runtime, record->ticket, QUIRE_STAGE_RETIRED, 0, &outcome);
+	status = quire_runtime_wait(sim->runtime, record->ticket, QUIRE_STAGE_RETIRED, 0,
+	                            &outcome);
 	if (!sim_readable(sim, record->ticket)) {
 		sim->cover->forgotten++;
 		if (status != QUIRE_INVALID && status != QUIRE_OK)

@@ -10,7 +10,8 @@ header() {
 		'"cache":{"layout":"NHD","dtype":"'"$3"'",' \
 		'"num_layers":'"$4"',"num_kv_heads":2,"head_dim":3,"page_size":'"$2"'},' \
 		'"pool":{"num_pages":'"$1"',"sink":true},' \
-		'"limits":{"rows":8,"tokens":256,"requests":4,"seq_tokens":512}}'
+		'"limits":{"rows":8,"tokens":256,"requests":4,"seq_tokens":512,' \
+		'"labels":4,"tables":4,"table_pages":4096}}'
 }
 
 open() { echo '{"do":"open","request":'"$1"'}'; }

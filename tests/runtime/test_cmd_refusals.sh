@@ -72,7 +72,7 @@ spoil huge '1s/"head_dim":8/"head_dim":2147483647/
 	1s/"num_kv_heads":1/"num_kv_heads":2147483647/'
 bad "$work/huge" "$work/huge:1: "
 spoil requests '1s/"requests":32/"requests":2000000/'
-bad "$work/requests" "$work/requests:1: invalid: requests_max"
+bad "$work/requests" "$work/requests:1: limits.requests must be an integer 1..1048576"
 
 # ---------------------------------------------------------------- usage
 run 2

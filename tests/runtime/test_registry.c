@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "runtime/registry_impl.h"
+#include "runtime/wake_impl.h"
 
 #include <check.h>
 #include <pthread.h>
@@ -367,8 +368,8 @@ static void change(struct quire_request *request, uint64_t id, int32_t num_pages
 
 static void act(struct scene *scene)
 {
-	for (int32_t round = 0;
-	     round < ROUNDS || atomic_load(&scene->satisfied) < READERS; round++) {
+	for (int32_t round = 0; round < ROUNDS || atomic_load(&scene->satisfied) < READERS;
+	     round++) {
 		uint64_t id = 1 + (uint64_t)(round / 2) % 2;
 		struct quire_request *request = quire_registry_find(&scene->registry, id);
 
@@ -404,12 +405,13 @@ START_TEST(no_reader_sees_two_requests_or_two_states_mixed)
 }
 END_TEST
 
-/* Beside one request that stays, in chains that it shares with others which come and go: a reader
- * that stands on another's node when that is closed still finds its way on. */
+/* Beside one request that stays, in a chain that it shares with others which come and go:
+ * a reader that stands on another's node when that is closed still finds its way on. */
 #define STAYS 17
 #define WALKERS 4
-#define GONE_LEAST 6000
-#define WALKS_LEAST 20000
+#define NEIGHBOURS 8
+#define WALK_NS 700000000 /* so that walkers lose their core on the way, many times */
+#define WALKS_LEAST 1000
 
 struct walker {
 	struct scene *scene;
@@ -433,24 +435,49 @@ static void *look_for_it(void *argument)
 	return NULL;
 }
 
+static void come_and_go(struct quire_registry *registry, uint64_t id)
+{
+	ck_assert_int_eq(quire_registry_open(registry, id), QUIRE_OK);
+	quire_registry_close(registry, quire_registry_find(registry, id));
+}
+
+/* Ids whose nodes are linked in front of the one that stays. */
+static void find_neighbours(struct quire_registry *registry, uint64_t *ids)
+{
+	const struct quire_request_node *stays = quire_registry_find(registry, STAYS)->node;
+	int n = 0;
+
+	for (uint64_t id = STAYS + 1; n < NEIGHBOURS; id++) {
+		struct quire_request *request;
+
+		ck_assert_int_eq(quire_registry_open(registry, id), QUIRE_OK);
+		request = quire_registry_find(registry, id);
+		if (atomic_load(&request->node->next) == stays)
+			ids[n++] = id;
+		quire_registry_close(registry, request);
+	}
+}
+
 START_TEST(a_request_that_stays_is_always_found)
 {
 	static struct scene scene;
 	struct walker walkers[WALKERS];
 	pthread_t threads[WALKERS];
-	uint64_t state = SEED;
+	uint64_t ids[NEIGHBOURS], state = SEED;
+	int64_t end_ns;
 
-	begin(&scene.registry, 2, 1);
+	begin(&scene.registry, 16, 1);
 	ck_assert_int_eq(quire_registry_open(&scene.registry, STAYS), QUIRE_OK);
+	find_neighbours(&scene.registry, ids);
 	for (int i = 0; i < WALKERS; i++) {
 		walkers[i] = (struct walker){.scene = &scene, .status = QUIRE_OK};
 		ck_assert_int_eq(pthread_create(&threads[i], NULL, look_for_it, &walkers[i]), 0);
 	}
-	for (int i = 0; i < GONE_LEAST || atomic_load(&scene.satisfied) < WALKERS; i++) {
-		uint64_t id = next_random(&state) | 1ull << 62;
-
-		ck_assert_int_eq(quire_registry_open(&scene.registry, id), QUIRE_OK);
-		quire_registry_close(&scene.registry, quire_registry_find(&scene.registry, id));
+	end_ns = quire_now_ns() + WALK_NS;
+	for (int i = 0; quire_now_ns() < end_ns || atomic_load(&scene.satisfied) < WALKERS;
+	     i++) {
+		come_and_go(&scene.registry, ids[i % NEIGHBOURS]);
+		come_and_go(&scene.registry, next_random(&state) | 1ull << 62);
 	}
 	atomic_store(&scene.over, true);
 	for (int i = 0; i < WALKERS; i++) {
