@@ -224,7 +224,9 @@ static enum quire_status put_locked(struct quire_commands *commands,
 	cell->kind = command->kind;
 	cell->request = command->request;
 	cell->keep_pages = command->keep_pages;
-	cell->ticket = *ticket_out = ++commands->position;
+	cell->ticket = ++commands->position;
+	if (ticket_out != NULL)
+		*ticket_out = cell->ticket;
 	quire_ticket_draw(tickets, cell->ticket);
 	/* Pairs with the acquire in quire_commands_front. */
 	atomic_store_explicit(&commands->tail, tail + 1, memory_order_release);

@@ -167,7 +167,8 @@ static void close_request(struct quire_runtime *rt, const struct quire_command_c
 }
 
 /* Drop a stream's content.  Pages are given up, or with @keep only those that others own too. */
-static int64_t drop_content(struct quire_runtime *rt, struct quire_stream *stream, bool keep)
+static int64_t drop_content(struct quire_runtime *rt, struct quire_request *request,
+                            struct quire_stream *stream, bool keep)
 {
 	int32_t kept = 0;
 	int64_t freed = 0;
@@ -187,7 +188,10 @@ static int64_t drop_content(struct quire_runtime *rt, struct quire_stream *strea
 	stream->length = stream->released = stream->num_pages = 0;
 	stream->generation++;
 	stream->step = rt->planner.step;
-	quire_stream_append(stream, rt->planner.pages, kept);
+	if (kept > 0) { /* the list is written again: not while readers may copy it */
+		quire_stream_show(request, stream);
+		quire_stream_append(stream, rt->planner.pages, kept);
+	}
 	return freed;
 }
 
@@ -208,7 +212,7 @@ static void reset_label(struct quire_runtime *rt, const struct quire_command_cel
 		decide(rt, &refusal, QUIRE_STAGE_RETIRED);
 		return;
 	}
-	freed = drop_content(rt, stream, cell->keep_pages != 0);
+	freed = drop_content(rt, request, stream, cell->keep_pages != 0);
 	quire_stream_show(request, stream);
 	push_release(rt, rt->planner.freed, freed);
 	show_owned(rt);

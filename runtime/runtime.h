@@ -94,7 +94,8 @@ QUIRE_API void quire_runtime_config_init(struct quire_runtime_config *config,
  * @refusal_out: filled on refusal {what: the field, got, expected}; NULL allowed
  * Returns:  QUIRE_OK; QUIRE_INVALID: a field out of range; QUIRE_NO_MEMORY; QUIRE_DEVICE.
  * Cost:     all memory of the runtime, two device streams, with QUIRE_THREADS_LIBRARY two
- *           threads.  Nothing is allocated later.
+ *           threads.  Nothing is allocated later, but the queues of the cpu device grow to
+ *           their longest.
  */
 QUIRE_API QUIRE_MUST_CHECK enum quire_status
 quire_runtime_create(const struct quire_runtime_config *config,
@@ -111,7 +112,7 @@ QUIRE_API void quire_runtime_destroy(struct quire_runtime *runtime);
 /*
  * quire_runtime_command - give a command; waits while the queue is full
  * @command: borrowed; strings, segments and work lists are copied
- * @ticket_out: filled: its position, 1, 2, ...
+ * @ticket_out: filled: its position, 1, 2, ...; NULL allowed
  * @refusal_out: filled on refusal; NULL allowed
  * Returns:  QUIRE_OK: queued, see quire_runtime_wait for its outcome.  Otherwise it drew no
  *           position: QUIRE_INVALID {what}: malformed; QUIRE_LIMIT {what}: more segments, work
@@ -235,8 +236,9 @@ QUIRE_API void quire_runtime_stats(struct quire_runtime *runtime,
 /*
  * quire_runtime_check - walk everything and name the first broken rule
  * @refusal_out: filled on refusal {what: the rule, page or request and label}; NULL allowed
- * Returns:  QUIRE_OK; QUIRE_BROKEN; QUIRE_WOULD_BLOCK: called in a callback or on a thread that
- *           polls the executor alone; QUIRE_NO_MEMORY.
+ * Returns:  QUIRE_OK; QUIRE_BROKEN; QUIRE_WOULD_BLOCK: called in on_plan, in a step's function on
+ *           the library's executor thread, or on a thread that polls the executor alone;
+ *           QUIRE_NO_MEMORY.
  * Threads:  any; the planner walks, between two commands.
  * Cost:     O(pages + streams); waits for the planner.
  *

@@ -4,6 +4,7 @@
 #include <quire/runtime/status.h>
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 const char *quire_status_name(enum quire_status status)
@@ -30,84 +31,126 @@ const char *quire_status_text(enum quire_status status)
 	return "unknown status";
 }
 
-static size_t written(int length)
+/* A sentence that grows; `length` is that of the whole, kept or not. */
+struct sentence {
+	char *text;
+	size_t size;
+	size_t length;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct sentence *s, const char *format, ...)
 {
-	return length < 0 ? 0 : (size_t)length;
+	size_t used = s->length < s->size ? s->length : s->size;
+	va_list arguments;
+	int more;
+
+	va_start(arguments, format);
+	more = vsnprintf(s->size == 0 ? NULL : s->text + used, s->size - used, format, arguments);
+	va_end(arguments);
+	s->length += more < 0 ? 0 : (size_t)more;
 }
 
-static size_t text_of_pages(const struct quire_refusal *r, char *text, size_t size)
+static void add_stream(struct sentence *s, const struct quire_refusal *r)
 {
-	if (r->pages_short == 0)
-		return written(snprintf(text, size,
-		                        "not enough pages: %" PRId64 " requested, %" PRId64 " available",
-		                        r->requested, r->available));
-	return written(snprintf(text, size,
-	                        "not enough pages: %" PRId64 " short at request %" PRIu64
-	                        " label \"%s\"",
-	                        r->pages_short, r->request, r->label));
+	add(s, "request %" PRIu64 " label \"%s\"", r->request, r->label);
 }
 
-static size_t text_of_stream(const struct quire_refusal *r, char *text, size_t size)
+static void add_pages(struct sentence *s, const struct quire_refusal *r)
 {
-	const char *meaning = quire_status_text(r->status);
-
-	if (r->status == QUIRE_STALE)
-		return written(snprintf(text, size,
-		                        "request %" PRIu64 " label \"%s\": segment expects length %" PRId64
-		                        ", the stream has %" PRId64,
-		                        r->request, r->label, r->expected, r->got));
-	if (r->status == QUIRE_NO_REQUEST)
-		return written(snprintf(text, size, "request %" PRIu64 ": %s", r->request, meaning));
-	return written(snprintf(text, size, "request %" PRIu64 " label \"%s\": %s", r->request,
-	                        r->label, meaning));
+	add(s, "not enough pages: ");
+	if (r->pages_short == 0) {
+		add(s, "%" PRId64 " requested, %" PRId64 " available", r->requested, r->available);
+		return;
+	}
+	add(s, "%" PRId64 " short at ", r->pages_short);
+	add_stream(s, r);
 }
 
-static size_t text_of_bound(const struct quire_refusal *r, char *text, size_t size)
+static void add_bound(struct sentence *s, const struct quire_refusal *r)
 {
-	const char *head = r->status == QUIRE_LIMIT ? "limit exceeded: " : "invalid: ";
-	size_t length = written(snprintf(text, size, "%s%s", head, r->what));
-	size_t used = length < size ? length : size;
-
+	add(s, "%s: %s", r->status == QUIRE_LIMIT ? "limit exceeded" : "invalid", r->what);
 	if (r->index >= 0)
-		length += written(snprintf(text + used, size - used, " [%" PRId64 "]", r->index));
-	used = length < size ? length : size;
+		add(s, " [%" PRId64 "]", r->index);
 	if (r->expected != 0 || r->got != 0)
-		length += written(snprintf(text + used, size - used,
-		                           ": got %" PRId64 ", bound is %" PRId64, r->got, r->expected));
-	return length;
+		add(s, ": got %" PRId64 ", bound is %" PRId64, r->got, r->expected);
+	if (r->label[0] != '\0') {
+		add(s, ", ");
+		add_stream(s, r);
+	}
 }
 
-size_t quire_refusal_text(const struct quire_refusal *r, char *text, size_t size)
+static void add_broken(struct sentence *s, const struct quire_refusal *r)
+{
+	add(s, "%s: %s", quire_status_text(r->status), r->what);
+	if (r->label[0] != '\0') {
+		add(s, ", ");
+		add_stream(s, r);
+	} else if (r->page >= 0) {
+		add(s, ", page %" PRId32, r->page);
+	}
+}
+
+static void add_other(struct sentence *s, const struct quire_refusal *r)
+{
+	add(s, "%s", quire_status_text(r->status));
+	if (r->what != NULL && r->what[0] != '\0')
+		add(s, ": %s", r->what);
+}
+
+static void add_sentence(struct sentence *s, const struct quire_refusal *r)
 {
 	switch (r->status) {
 	case QUIRE_NO_PAGES:
-		return text_of_pages(r, text, size);
+		add_pages(s, r);
+		return;
 	case QUIRE_STALE:
-	case QUIRE_OFFLOADED:
+		add_stream(s, r);
+		add(s, ": segment expects length %" PRId64 ", the stream has %" PRId64, r->expected,
+		    r->got);
+		return;
 	case QUIRE_NO_REQUEST:
+		add(s, "request %" PRIu64 ": %s", r->request, quire_status_text(r->status));
+		return;
+	case QUIRE_OFFLOADED:
 	case QUIRE_NO_LABEL:
-		return text_of_stream(r, text, size);
+		add_stream(s, r);
+		add(s, ": %s", quire_status_text(r->status));
+		return;
 	case QUIRE_LIMIT:
 	case QUIRE_INVALID:
-		return text_of_bound(r, text, size);
+		add_bound(s, r);
+		return;
 	case QUIRE_NOT_OWNED:
-		return written(snprintf(text, size,
-		                        "page %" PRId32 " (place %" PRId64 " in the list) is not owned, or "
-		                        "was given back already",
-		                        r->page, r->index));
+		add(s, "page %" PRId32 " (place %" PRId64 " in the list): %s", r->page, r->index,
+		    quire_status_text(r->status));
+		return;
 	case QUIRE_IO:
 	case QUIRE_FORMAT:
 		if (r->line > 0)
-			return written(snprintf(text, size, "line %" PRId64 ": %s", r->line, r->what));
-		return written(snprintf(text, size, "%s", r->what));
+			add(s, "line %" PRId64 ": ", r->line);
+		add(s, "%s", r->what);
+		return;
+	case QUIRE_BROKEN:
+		add_broken(s, r);
+		return;
 	case QUIRE_AGAIN:
-		return written(snprintf(text, size,
-		                        "%s: %" PRId64 " pages free, %" PRId64 " retiring, %" PRId64
-		                        " owned",
-		                        quire_status_text(r->status), r->free, r->retiring, r->owned));
+		add_other(s, r);
+		if (r->free != 0 || r->retiring != 0 || r->owned != 0)
+			add(s, ": %" PRId64 " pages free, %" PRId64 " retiring, %" PRId64 " owned",
+			    r->free, r->retiring, r->owned);
+		return;
 	default:
-		if (r->what == NULL || r->what[0] == '\0')
-			return written(snprintf(text, size, "%s", quire_status_text(r->status)));
-		return written(snprintf(text, size, "%s: %s", quire_status_text(r->status), r->what));
+		add_other(s, r);
+		return;
 	}
+}
+
+size_t quire_refusal_text(const struct quire_refusal *refusal, char *text, size_t size)
+{
+	struct sentence sentence = {.text = text, .size = size};
+
+	if (size > 0)
+		text[0] = '\0';
+	add_sentence(&sentence, refusal);
+	return sentence.length;
 }

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 /* The longest wait before a run counts as stuck. */
-#define STUCK_S 30
+#define STUCK_S 20
 
 void sim_delay(void *argument, enum quire_role role)
 {

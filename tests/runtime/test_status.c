@@ -139,12 +139,12 @@ static const struct {
 	{QUIRE_OFFLOADED, {"1012", "the-label"}},
 	{QUIRE_NO_REQUEST, {"1012"}},
 	{QUIRE_NO_LABEL, {"1012", "the-label"}},
-	{QUIRE_LIMIT, {"the-argument", "1005", "1004"}},
+	{QUIRE_LIMIT, {"the-argument", "1005", "1004", "1012", "the-label"}},
 	{QUIRE_INVALID, {"the-argument", "1002", "1005", "1004"}},
 	{QUIRE_NOT_OWNED, {"1001", "1002"}},
 	{QUIRE_DEVICE, {"the device failed", "the-argument"}},
 	{QUIRE_CALLBACK, {"a callback failed", "the-argument"}},
-	{QUIRE_BROKEN, {"the-argument"}},
+	{QUIRE_BROKEN, {"the-argument", "1012", "the-label"}},
 	{QUIRE_IO, {"the-argument", "1003"}},
 	{QUIRE_FORMAT, {"the-argument", "1003"}},
 };
@@ -172,6 +172,19 @@ START_TEST(a_pool_refusal_names_what_was_asked_and_what_is_there)
 
 	(void)quire_refusal_text(&refusal, text, sizeof(text));
 	ck_assert_str_eq(text, "not enough pages: 7 requested, 3 available");
+}
+END_TEST
+
+START_TEST(a_broken_rule_names_its_page_when_no_stream_is_named)
+{
+	struct quire_refusal refusal = {.status = QUIRE_BROKEN, .what = "a rule", .page = 0};
+	char text[TEXT_MAX];
+
+	(void)quire_refusal_text(&refusal, text, sizeof(text));
+	ck_assert_str_eq(text, "an invariant does not hold: a rule, page 0");
+	refusal.page = -1;
+	(void)quire_refusal_text(&refusal, text, sizeof(text));
+	ck_assert_str_eq(text, "an invariant does not hold: a rule");
 }
 END_TEST
 
@@ -203,6 +216,7 @@ int main(void)
 	tcase_add_test(tcase, no_byte_behind_the_buffer_is_touched);
 	tcase_add_test(tcase, a_sentence_names_what_the_header_promises);
 	tcase_add_test(tcase, a_pool_refusal_names_what_was_asked_and_what_is_there);
+	tcase_add_test(tcase, a_broken_rule_names_its_page_when_no_stream_is_named);
 	tcase_add_test(tcase, a_place_or_a_bound_that_says_nothing_is_left_out);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
