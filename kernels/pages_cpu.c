@@ -27,7 +27,8 @@ struct page_order {
 	struct page_step *steps; /* room for 2n: each cycle, of 2 or more, adds one */
 	int64_t num_steps;
 	int32_t *map; /* open addressing: a copy's number + 1 by its target, 0 for none */
-	uint32_t map_mask;
+	uint32_t map_mask; /* 2^(32 - map_shift) - 1 */
+	int map_shift;
 	int32_t *upstream; /* of copy i: another whose target is the source of i; -1 */
 	int32_t *readers;  /* of copy i: copies to run that read its target; -1: it ran */
 };
@@ -36,8 +37,8 @@ struct page_order {
 static uint32_t map_place(const struct page_order *order, const int32_t *target,
                           int32_t page)
 {
-	/* Fibonacci hashing: the multiplier is 2^32 over the golden ratio. */
-	uint32_t place = ((uint32_t)page * UINT32_C(0x9e3779b9)) & order->map_mask;
+	/* Fibonacci hashing: the high bits of a product with 2^32 over the golden ratio. */
+	uint32_t place = (uint32_t)page * UINT32_C(0x9e3779b9) >> order->map_shift;
 
 	while (order->map[place] != 0 && target[order->map[place] - 1] != page)
 		place = (place + 1) & order->map_mask;
@@ -186,8 +187,11 @@ enum quire_status quire_cpu_run_copy_pages(const struct quire_page_move *move,
 
 	if (status != QUIRE_OK || n == 0)
 		return status;
-	while (map_size < 2 * n)
+	order.map_shift = 30;
+	while (map_size < 2 * n) {
 		map_size *= 2;
+		order.map_shift--;
+	}
 	memory = quire_cpu_scratch_get(scratch,
 	                               page_bytes + 2 * n * sizeof(*order.steps) +
 	                                       (map_size + 2 * n) * sizeof(int32_t));

@@ -18,6 +18,8 @@ libquire_core_la_SOURCES += \
 	%D%/lines_impl.h \
 	%D%/plan.c \
 	%D%/requests.c \
+	%D%/target.c \
+	%D%/target_impl.h \
 	%D%/trace.c \
 	%D%/trace_impl.h \
 	%D%/trace_parse.c \

@@ -1,28 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
+#include "plans/target_impl.h"
 #include "plans/trace_impl.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* Bytes gathered before one write. */
 #define BUFFER_BYTES ((size_t)256 << 10)
 
-/* Temporary names tried beside a target before giving up. */
-#define NAMES_MAX 100
-
 struct quire_trace_writer {
 	struct quire_trace_header header;
 	uint64_t last_id;
-	char *path;
-	char *temporary; /* NULL: written straight to what is there (a pipe, a device) */
-	int fd;
+	struct quire_target target;
 	int failure; /* errno of the first write that failed; 0: none */
 	size_t used;
 	char buffer[BUFFER_BYTES];
@@ -34,7 +28,7 @@ static void flush(struct quire_trace_writer *writer)
 
 	while (done < writer->used && writer->failure == 0) {
 		ssize_t put =
-			write(writer->fd, writer->buffer + done, writer->used - done);
+			write(writer->target.fd, writer->buffer + done, writer->used - done);
 
 		if (put > 0)
 			done += (size_t)put;
@@ -132,51 +126,6 @@ static void put_header(struct quire_trace_writer *writer)
 	put(writer, "}\n");
 }
 
-/* A free name beside the target: "PATH.PROCESS-ATTEMPT.tmp". */
-static enum quire_status open_temporary(struct quire_trace_writer *writer,
-                                        struct quire_refusal *refusal_out)
-{
-	size_t size = strlen(writer->path) + 40;
-
-	writer->temporary = malloc(size);
-	if (writer->temporary == NULL)
-		return quire_fault(refusal_out, QUIRE_NO_MEMORY, 0,
-		                   "no memory for a name");
-	for (int attempt = 0; attempt < NAMES_MAX; attempt++) {
-		snprintf(writer->temporary, size, "%s.%ld-%d.tmp", writer->path,
-		         (long)getpid(), attempt);
-		writer->fd = open(writer->temporary,
-		                  O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		if (writer->fd >= 0)
-			return QUIRE_OK;
-		if (errno != EEXIST)
-			break;
-	}
-	quire_fault(refusal_out, QUIRE_IO, 0, "cannot create \"%s\": %m",
-	            writer->temporary);
-	free(writer->temporary);
-	writer->temporary = NULL;
-	return QUIRE_IO;
-}
-
-/* A regular file is replaced at commit; a pipe or a device is written to as it is. */
-static enum quire_status open_target(struct quire_trace_writer *writer,
-                                     struct quire_refusal *refusal_out)
-{
-	struct stat about;
-
-	writer->fd = STDOUT_FILENO;
-	if (strcmp(writer->path, "-") == 0)
-		return QUIRE_OK;
-	if (stat(writer->path, &about) != 0 || S_ISREG(about.st_mode))
-		return open_temporary(writer, refusal_out);
-	writer->fd = open(writer->path, O_WRONLY | O_CLOEXEC);
-	if (writer->fd < 0)
-		return quire_fault(refusal_out, QUIRE_IO, 0, "cannot write to \"%s\": %m",
-		                   writer->path);
-	return QUIRE_OK;
-}
-
 enum quire_status quire_trace_create(const char *path,
                                      const struct quire_trace_header *header,
                                      struct quire_trace_writer **writer_out,
@@ -193,24 +142,14 @@ enum quire_status quire_trace_create(const char *path,
 		return quire_fault(refusal_out, QUIRE_NO_MEMORY, 0,
 		                   "no memory for a writer");
 	writer->header = *header;
-	writer->path = strdup(path);
-	if (writer->path == NULL) {
-		status = quire_fault(refusal_out, QUIRE_NO_MEMORY, 0,
-		                     "no memory for a name");
-		goto undo_writer;
+	status = quire_target_open(&writer->target, path, refusal_out);
+	if (status != QUIRE_OK) {
+		free(writer);
+		return status;
 	}
-	status = open_target(writer, refusal_out);
-	if (status != QUIRE_OK)
-		goto undo_path;
 	put_header(writer);
 	*writer_out = writer;
 	return QUIRE_OK;
-
-undo_path:
-	free(writer->path);
-undo_writer:
-	free(writer);
-	return status;
 }
 
 static void put_segments(struct quire_trace_writer *writer, const struct quire_step *step)
@@ -337,7 +276,7 @@ static enum quire_status refuse_failure(const struct quire_trace_writer *writer,
 {
 	errno = writer->failure;
 	return quire_fault(refusal_out, QUIRE_IO, 0, "cannot write to \"%s\": %m",
-	                   writer->temporary != NULL ? writer->temporary : writer->path);
+	                   writer->target.name);
 }
 
 enum quire_status quire_trace_write(struct quire_trace_writer *writer,
@@ -355,34 +294,19 @@ enum quire_status quire_trace_write(struct quire_trace_writer *writer,
 	return writer->failure == 0 ? QUIRE_OK : refuse_failure(writer, refusal_out);
 }
 
-/* Close what was opened; false: the last bytes did not reach the file. */
-static bool close_target(struct quire_trace_writer *writer)
-{
-	int fd = writer->fd;
-
-	writer->fd = STDOUT_FILENO;
-	return fd == STDOUT_FILENO || close(fd) == 0;
-}
-
 enum quire_status quire_trace_commit(struct quire_trace_writer *writer,
                                      struct quire_refusal *refusal_out)
 {
-	enum quire_status status = QUIRE_OK;
+	enum quire_status status;
 
 	flush(writer);
-	if (!close_target(writer) && writer->failure == 0)
-		writer->failure = errno;
-	if (writer->failure != 0)
+	if (writer->failure != 0) {
 		status = refuse_failure(writer, refusal_out);
-	else if (writer->temporary != NULL &&
-	         rename(writer->temporary, writer->path) != 0)
-		status = quire_fault(refusal_out, QUIRE_IO, 0,
-		                     "cannot rename to \"%s\": %m", writer->path);
-	if (status == QUIRE_OK) {
-		free(writer->temporary);
-		writer->temporary = NULL;
+		quire_target_discard(&writer->target);
+	} else {
+		status = quire_target_commit(&writer->target, refusal_out);
 	}
-	quire_trace_discard(writer);
+	free(writer);
 	return status;
 }
 
@@ -390,10 +314,6 @@ void quire_trace_discard(struct quire_trace_writer *writer)
 {
 	if (writer == NULL)
 		return;
-	close_target(writer);
-	if (writer->temporary != NULL)
-		unlink(writer->temporary);
-	free(writer->temporary);
-	free(writer->path);
+	quire_target_discard(&writer->target);
 	free(writer);
 }

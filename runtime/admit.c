@@ -60,9 +60,10 @@ static bool met_before(struct quire_planner *planner, const struct quire_command
                        int32_t segment)
 {
 	const struct quire_segment_in *wanted = &cell->segments[segment];
-	uint64_t hash = (wanted->request * 64 + (uint64_t)wanted->label) * 0x9e3779b97f4a7c15u;
+	/* Fibonacci hashing, high bits folded in; the table has at most 2^17 places. */
+	uint64_t key = (wanted->request ^ wanted->request >> 32) * 64 + (uint64_t)wanted->label;
 
-	for (uint64_t probe = hash >> 20;; probe++) {
+	for (uint64_t probe = key * 0x9e3779b97f4a7c15u >> 40;; probe++) {
 		struct quire_met *met = &planner->met[probe & planner->met_mask];
 		const struct quire_segment_in *other = &cell->segments[met->segment];
 

@@ -58,7 +58,7 @@ static enum quire_status check_streams(struct quire_runtime *rt, int32_t *names,
 {
 	int32_t open = 0;
 
-	for (int32_t r = 0; r < rt->registry.requests_max; r++) {
+	for (int32_t r = 0; r < rt->registry.requests_used; r++) {
 		const struct quire_request *request = &rt->registry.requests[r];
 
 		if (request->node == NULL)

@@ -37,6 +37,8 @@ static struct quire_request_node *take_node(struct quire_registry *registry)
 {
 	struct quire_request_node *node;
 
+	if (registry->nodes_used < 2 * registry->requests_max)
+		return &registry->nodes[registry->nodes_used++];
 	if (registry->free_nodes == NULL) {
 		synchronize_rcu(); /* once in requests_max closings or more */
 		registry->free_nodes = registry->closed_nodes;
@@ -79,27 +81,29 @@ static void unlink_node(struct quire_registry *registry, struct quire_request *r
 
 /* ------------------------------------------------------------------ create, destroy */
 
-static void init_slots(struct quire_registry *registry)
+/* A slot not in use; memory is touched when a slot is used for the first time. */
+static struct quire_request *take_slot(struct quire_registry *registry)
 {
-	for (int32_t n = 0; n < 2 * registry->requests_max; n++) {
-		registry->nodes[n].next_free = registry->free_nodes;
-		registry->free_nodes = &registry->nodes[n];
-	}
-	for (int32_t r = registry->requests_max - 1; r >= 0; r--) {
-		struct quire_request *request = &registry->requests[r];
+	struct quire_request *request = registry->free;
+	int64_t place = registry->requests_used;
 
-		request->streams = &registry->streams[(int64_t)r * registry->request_labels_max];
-		request->next_free = registry->free;
-		registry->free = request;
-		for (int32_t s = 0; s < registry->request_labels_max; s++) {
-			struct quire_stream *stream = &request->streams[s];
-			int64_t place = stream - registry->streams;
-
-			stream->pages = registry->pages + place * registry->pages_max;
-			atomic_store_explicit(&stream->shown.request, QUIRE_NO_REQUEST_ID,
-			                      memory_order_relaxed);
-		}
+	if (request != NULL) {
+		registry->free = request->next_free;
+		return request;
 	}
+	if (registry->requests_used == registry->requests_max)
+		return NULL;
+	request = &registry->requests[registry->requests_used++];
+	request->streams = &registry->streams[place * registry->request_labels_max];
+	for (int32_t s = 0; s < registry->request_labels_max; s++) {
+		struct quire_stream *stream = &request->streams[s];
+
+		stream->pages = registry->pages +
+		                (stream - registry->streams) * registry->pages_max;
+		atomic_store_explicit(&stream->shown.request, QUIRE_NO_REQUEST_ID,
+		                      memory_order_relaxed);
+	}
+	return request;
 }
 
 enum quire_status quire_registry_init(struct quire_registry *registry, int32_t requests_max,
@@ -130,7 +134,6 @@ enum quire_status quire_registry_init(struct quire_registry *registry, int32_t r
 	                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (registry->pages == MAP_FAILED)
 		goto undo_slots;
-	init_slots(registry);
 	return QUIRE_OK;
 
 undo_slots:
@@ -159,11 +162,10 @@ struct quire_request *quire_registry_find(struct quire_registry *registry, uint6
 
 enum quire_status quire_registry_open(struct quire_registry *registry, uint64_t id)
 {
-	struct quire_request *request = registry->free;
+	struct quire_request *request = take_slot(registry);
 
 	if (request == NULL)
 		return QUIRE_LIMIT;
-	registry->free = request->next_free;
 	registry->num_open++;
 	request->id = id;
 	request->num_streams = 0;

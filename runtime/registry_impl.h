@@ -82,11 +82,13 @@ struct quire_registry {
 	_Atomic(struct quire_request_node *) *buckets;
 	uint64_t buckets_mask;
 	struct quire_request_node *nodes;       /* [2 * requests_max] */
+	int32_t nodes_used;                      /* from here on never linked */
 	struct quire_request_node *free_nodes;   /* may be linked */
 	struct quire_request_node *closed_nodes; /* may be, after a grace period */
 	struct quire_request *requests;  /* [requests_max] */
 	struct quire_stream *streams;    /* [requests_max * request_labels_max] */
-	struct quire_request *free;      /* slots not in use */
+	int32_t requests_used;           /* from here on never opened, nor touched */
+	struct quire_request *free;      /* slots before that, not in use */
 	int32_t *pages;                  /* all page arrays, reserved, touched as used */
 	int64_t pages_bytes;
 	int64_t pages_max;               /* of one stream */

@@ -164,6 +164,13 @@ static enum quire_status init_entries(struct quire_runtime *rt)
 	return entries->ring == NULL || entries->pages == NULL ? QUIRE_NO_MEMORY : QUIRE_OK;
 }
 
+/* An allocation that failed is told by the limits that decide its size. */
+static enum quire_status init_part(enum quire_status status, const char *what,
+                                   struct quire_refusal *refusal)
+{
+	return status == QUIRE_OK ? QUIRE_OK : quire_refuse_what(refusal, status, what);
+}
+
 static enum quire_status init_slots(struct quire_runtime *rt, struct quire_refusal *refusal)
 {
 	const struct quire_slot_limits limits = {
@@ -175,16 +182,18 @@ static enum quire_status init_slots(struct quire_runtime *rt, struct quire_refus
 		.work_max = QUIRE_WORK_MAX,
 		.user_bytes = rt->config.user_bytes,
 	};
-	int64_t depth = rt->config.depth;
+	const char *what = "depth * tables_max * (rows_max, tokens_max, table_pages_max)";
+	int64_t depth = rt->config.depth, bytes;
 	void *host, *device;
 
 	QUIRE_TRY(quire_slot_layout_init(&limits, &rt->layout, refusal));
+	bytes = depth * rt->layout.slot_bytes;
 	rt->slots = array(depth, sizeof(*rt->slots));
 	if (rt->slots == NULL)
-		return QUIRE_NO_MEMORY;
-	QUIRE_TRY(quire_device_alloc_pinned(rt->device, depth * rt->layout.slot_bytes, &host));
+		return quire_refuse_what(refusal, QUIRE_NO_MEMORY, "depth");
+	QUIRE_TRY(init_part(quire_device_alloc_pinned(rt->device, bytes, &host), what, refusal));
 	rt->slots_host = host;
-	QUIRE_TRY(quire_device_alloc(rt->device, depth * rt->layout.slot_bytes, &device));
+	QUIRE_TRY(init_part(quire_device_alloc(rt->device, bytes, &device), what, refusal));
 	rt->slots_device = device;
 	for (int64_t s = 0; s < depth; s++)
 		quire_plan_bind(&rt->slots[s].plan, &rt->layout,
@@ -226,11 +235,13 @@ static void *planner_main(void *argument)
 	}
 }
 
-/* How long the executor may sleep: for ever, but a failed runtime looks every millisecond, since
- * it may have failed for want of memory for a notice. */
+/* How long the executor may sleep: for ever; but while a failed runtime has steps on the device it
+ * looks every millisecond, since it may have failed for want of memory for a notice. */
 static int64_t executor_deadline(struct quire_runtime *rt)
 {
-	return quire_runtime_failed(rt) == NULL ? QUIRE_NO_DEADLINE : quire_now_ns() + 1000000;
+	if (quire_runtime_failed(rt) == NULL || quire_executor_is_idle(rt))
+		return QUIRE_NO_DEADLINE;
+	return quire_now_ns() + 1000000;
 }
 
 static void *executor_main(void *argument)
@@ -301,12 +312,12 @@ static void end_parts(struct quire_runtime *rt)
 
 static enum quire_status init_parts(struct quire_runtime *rt, struct quire_refusal *refusal)
 {
-	QUIRE_TRY(quire_pool_create(rt->num_pages, &rt->pool));
-	QUIRE_TRY(quire_ledger_create(rt->num_pages, &rt->ledger));
+	QUIRE_TRY(init_part(quire_pool_create(rt->num_pages, &rt->pool), "num_pages", refusal));
+	QUIRE_TRY(init_part(quire_ledger_create(rt->num_pages, &rt->ledger), "num_pages", refusal));
 	QUIRE_TRY(init_slots(rt, refusal));
-	QUIRE_TRY(init_planner(rt));
-	QUIRE_TRY(init_entries(rt));
-	QUIRE_TRY(quire_executor_init(rt));
+	QUIRE_TRY(init_part(init_planner(rt), "rows_max, num_pages", refusal));
+	QUIRE_TRY(init_part(init_entries(rt), "num_pages", refusal));
+	QUIRE_TRY(init_part(quire_executor_init(rt), "device streams and events", refusal));
 	return take_sink(rt);
 }
 
@@ -321,20 +332,23 @@ static enum quire_status init_all(struct quire_runtime *rt, struct quire_refusal
 	quire_wake_init(&rt->client_wake);
 	pthread_mutex_init(&rt->check.lock, NULL); /* neither can fail on Linux */
 	pthread_mutex_init(&rt->failure.lock, NULL);
-	status = quire_registry_init(&rt->registry, config->requests_max, config->request_labels_max,
-	                             pages_max);
+	status = init_part(quire_registry_init(&rt->registry, config->requests_max,
+	                                       config->request_labels_max, pages_max),
+	                   "requests_max * request_labels_max * seq_tokens_max", refusal);
 	if (status != QUIRE_OK)
-		goto undo_lock;
-	status = quire_tickets_init(&rt->tickets, config->tickets_max);
+		goto undo_locks;
+	status = init_part(quire_tickets_init(&rt->tickets, config->tickets_max), "tickets_max",
+	                   refusal);
 	if (status != QUIRE_OK)
 		goto undo_registry;
-	status = quire_commands_init(&rt->commands, config->commands_max, config->rows_max,
-	                             config->tables_max);
+	status = init_part(quire_commands_init(&rt->commands, config->commands_max,
+	                                       config->rows_max, config->tables_max),
+	                   "commands_max * rows_max", refusal);
 	if (status != QUIRE_OK)
 		goto undo_tickets;
 	status = init_parts(rt, refusal);
 	if (status == QUIRE_OK)
-		status = start_threads(rt);
+		status = init_part(start_threads(rt), "threads", refusal);
 	if (status != QUIRE_OK)
 		goto undo_parts;
 	return QUIRE_OK;
@@ -346,7 +360,7 @@ undo_tickets:
 	quire_tickets_end(&rt->tickets);
 undo_registry:
 	quire_registry_end(&rt->registry);
-undo_lock:
+undo_locks:
 	pthread_mutex_destroy(&rt->failure.lock);
 	pthread_mutex_destroy(&rt->check.lock);
 	return status;
@@ -367,9 +381,7 @@ enum quire_status quire_runtime_create(const struct quire_runtime_config *config
 		return quire_refuse_what(refusal, QUIRE_NO_MEMORY, "creating a runtime");
 	*rt = (struct quire_runtime){0};
 	resolve_config(rt, config);
-	quire_refuse_what(refusal, QUIRE_NO_MEMORY, "creating a runtime");
 	status = init_all(rt, refusal);
-	refusal->status = status;
 	if (status != QUIRE_OK) {
 		free(rt);
 		return status;

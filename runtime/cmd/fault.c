@@ -8,25 +8,33 @@
 
 #define TEXT_BYTES 1024
 
+/* Bytes of a file or of its name: one line stays one line. */
+static void keep_one_line(char *text)
+{
+	for (; *text != '\0'; text++) {
+		if ((unsigned char)*text < ' ')
+			*text = '?';
+	}
+}
+
 void cmd_tell(const char *file, int64_t line, const char *format, ...)
 {
-	char text[TEXT_BYTES];
+	char text[TEXT_BYTES], name[TEXT_BYTES];
 	va_list arguments;
 
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	for (char *c = text; *c != '\0'; c++) {
-		if ((unsigned char)*c < ' ')
-			*c = '?'; /* of a file's bytes: one line stays one line */
-	}
+	snprintf(name, sizeof(name), "%s", file != NULL ? file : "");
+	keep_one_line(text);
+	keep_one_line(name);
 	cmd_progress_end();
 	if (file == NULL)
 		fprintf(stderr, "quire: %s\n", text);
 	else if (line <= 0)
-		fprintf(stderr, "quire: %s: %s\n", file, text);
+		fprintf(stderr, "quire: %s: %s\n", name, text);
 	else
-		fprintf(stderr, "quire: %s:%" PRId64 ": %s\n", file, line, text);
+		fprintf(stderr, "quire: %s:%" PRId64 ": %s\n", name, line, text);
 }
 
 /* What plans/ refuses says all of it in `what`; the others are put into words. */

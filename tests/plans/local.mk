@@ -43,3 +43,9 @@ bench_programs += %D%/bench_plan
 %C%_bench_plan_SOURCES = %D%/bench_plan.c
 %C%_bench_plan_LDADD = $(TEST_LIBS)
 %C%_bench_plan_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/test_target
+TESTS += %D%/test_target
+%C%_test_target_SOURCES = %D%/test_target.c %D%/temporary.h
+%C%_test_target_LDADD = $(TEST_LIBS)
+%C%_test_target_CFLAGS = $(TEST_CFLAGS)
