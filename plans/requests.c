@@ -159,6 +159,9 @@ static enum quire_status parse_mooncake(const struct reading *reading, int64_t *
 	enum quire_status status = quire_json_parse(&json, &reading->lines,
 	                                            &reading->line, reading->refusal_out);
 
+	if (status == QUIRE_OK && json_object_get(json.root, "quire") != NULL)
+		status = quire_fault(reading->refusal_out, QUIRE_FORMAT, reading->lines.line,
+		                     "a plan trace, not a request trace");
 	if (status == QUIRE_OK)
 		status = quire_json_int(&json, json_object_get(json.root, "timestamp"),
 		                        QUIRE_FIELD("timestamp"), 0, MILLISECONDS_MAX,

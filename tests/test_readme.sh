@@ -20,13 +20,15 @@ if [ ! -s "$work/program.c" ]; then
 	exit 1
 fi
 cflags=$(configured CFLAGS)
+# libtool cannot link by a path that has a space.
+ln -s "$build" "$work/build"
 # Compiler and flags are words, several perhaps.
 # shellcheck disable=SC2086
 {
 	$CC $cflags -std=c11 -Wall -Wextra -Werror -I"$build/include" \
 		-c -o "$work/program.o" "$work/program.c"
-	"$build/libtool" --silent --tag=CC --mode=link $CC $cflags -no-install \
-		-o "$work/program" "$work/program.o" "$build/libquire.la"
+	"$work/build/libtool" --silent --tag=CC --mode=link $CC $cflags -no-install \
+		-o "$work/program" "$work/program.o" "$work/build/libquire.la"
 }
 "$work/program" >"$work/output"
 if ! grep -qx "$said" "$work/output"; then

@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct import_options {
 	struct cmd_common common;
@@ -36,7 +37,7 @@ enum {
 };
 
 static const struct argp_option option_list[] = {
-	{"output", 'o', "FILE", 0, "Where the plan trace goes (\"-\": to stdout)", 0},
+	{"output", 'o', "TRACE", 0, "Where the plan trace goes (\"-\": to stdout)", 0},
 	{"first", KEY_FIRST, "N", 0, "Take the first N requests only", 0},
 	{"page-size", KEY_PAGE_SIZE, "N", 0, "Tokens of a page (16)", 0},
 	{"pages", KEY_PAGES, "N", 0, "Pages of the pool, the sink included (8192)", 0},
@@ -88,7 +89,7 @@ static error_t parse_end(struct argp_state *state)
 	if (options->requests == NULL)
 		return cmd_refuse_usage(state, "a request trace is wanted");
 	if (options->output == NULL)
-		return cmd_refuse_usage(state, "-o FILE is wanted");
+		return cmd_refuse_usage(state, "-o TRACE is wanted");
 	if (header->tokens_max < header->rows_max)
 		return cmd_refuse_usage(state,
 		                        "--tokens must be at least --rows %lld, got %lld",
@@ -199,6 +200,15 @@ static int print_summary(const struct import_options *options,
 	                        options->common.json);
 }
 
+/* The trace may not take the place of the requests: they may be all there is of them. */
+static bool is_input(const struct import_options *options)
+{
+	struct stat from, to;
+
+	return stat(options->requests, &from) == 0 && stat(options->output, &to) == 0 &&
+	       S_ISREG(to.st_mode) && from.st_dev == to.st_dev && from.st_ino == to.st_ino;
+}
+
 /* Write the trace of requests already read; a file there stays unless all went well. */
 static int write_trace(const struct import_options *options,
                        const struct quire_requests *requests,
@@ -246,6 +256,10 @@ int cmd_import(int argc, char **argv)
 
 	if (code != CMD_DONE || options.common.help)
 		return code;
+	if (is_input(&options)) {
+		cmd_tell(options.output, 0, "is the request trace itself; name another file");
+		return CMD_BAD;
+	}
 	if (quire_requests_read(options.requests, options.first, &requests, &refusal) !=
 	    QUIRE_OK)
 		return cmd_tell_refusal(options.requests, &refusal);

@@ -69,7 +69,7 @@ error_t cmd_parse_common(int key, char *argument, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ERROR:
 		return cmd_refuse_usage(
-			state, "\"%s\": no such option, or a value missing or unwanted",
+			state, "\"%s\": not an option here, or a value missing or unwanted",
 			state->argv[state->next > 1 ? state->next - 1 : 1]);
 	default:
 		return ARGP_ERR_UNKNOWN;

@@ -36,7 +36,11 @@ says "$work/text:1: not a request trace"
 run 2 replay "$requests"
 says "$requests:1: not a plan trace"
 run 2 import "$sample" -o "$work/x"
-says "$sample:1: "
+says "$sample:1: a plan trace, not a request trace"
+cp "$requests" "$work/only.csv"
+run 2 import "$work/only.csv" -o "$work/only.csv"
+says "$work/only.csv: is the request trace itself"
+cmp -s "$requests" "$work/only.csv" || fail "the request trace was written over"
 if [ "$(id -u)" -ne 0 ]; then
 	cp "$work/head" "$work/locked"
 	chmod 0 "$work/locked"
@@ -80,12 +84,12 @@ says "a command is wanted"
 run 2 fly
 says '"fly" is no command'
 run 2 --foo
-says '"--foo": no such option'
+says '"--foo": not an option here'
 for command in replay import info; do
 	run 2 "$command"
 	says "is wanted; see \"quire $command --help\""
 	run 2 "$command" --foo "$sample"
-	says '"--foo": no such option'
+	says '"--foo": not an option here'
 	run 2 "$command" a b
 	says '"b" is one too many'
 done
@@ -101,7 +105,7 @@ run 2 replay --pages 0 "$sample"
 run 2 replay --pages 1 "$sample"
 run 2 replay --seed-delays 0 "$sample"
 run 2 import "$requests"
-says "-o FILE is wanted"
+says "-o TRACE is wanted"
 for value in 0 3000000000; do
 	run 2 import --page-size "$value" "$requests" -o "$work/x"
 	says "--page-size must be an integer 1..1048576, got \"$value\""
