@@ -9,27 +9,32 @@
 
 #include <stdlib.h>
 
-static enum quire_status
-refuse(enum quire_status status, const int32_t *pages, int64_t i, int64_t expected,
-       struct quire_refusal *refusal_out)
+static enum quire_status refuse(enum quire_status status, const int32_t *pages, int64_t i,
+                                int64_t expected, struct quire_refusal *refusal_out)
 {
-	return quire_refuse(refusal_out, (struct quire_refusal){
-		.status = status, .what = "pages", .page = pages[i], .index = i,
-		.got = pages[i], .expected = expected });
+	return quire_refuse(refusal_out, (struct quire_refusal){.status = status,
+	                                                        .what = "pages",
+	                                                        .page = pages[i],
+	                                                        .index = i,
+	                                                        .got = pages[i],
+	                                                        .expected = expected});
 }
 
 /* Names beyond INT32_MAX would not fit a place's mark in owners[]. */
-static enum quire_status
-check_list(const struct quire_ledger *ledger, const int32_t *pages, int64_t n,
-           struct quire_refusal *refusal_out)
+static enum quire_status check_list(const struct quire_ledger *ledger,
+                                    const int32_t *pages, int64_t n,
+                                    struct quire_refusal *refusal_out)
 {
 	int64_t i;
 
 	QUIRE_ASSERT(ledger && (pages || n <= 0));
 	if (n < 0 || n > INT32_MAX)
-		return quire_refuse(refusal_out, (struct quire_refusal){
-			.status = QUIRE_INVALID, .what = "n", .index = -1, .got = n,
-			.expected = INT32_MAX });
+		return quire_refuse(refusal_out,
+		                    (struct quire_refusal){.status = QUIRE_INVALID,
+		                                           .what = "n",
+		                                           .index = -1,
+		                                           .got = n,
+		                                           .expected = INT32_MAX});
 	for (i = 0; i < n && (uint32_t)pages[i] < (uint32_t)ledger->num_pages; i++)
 		;
 	if (i == n)
@@ -43,7 +48,8 @@ enum quire_status quire_ledger_create(int64_t num_pages, struct quire_ledger **l
 
 	if (num_pages < 1 || num_pages > QUIRE_PAGES_MAX)
 		return QUIRE_INVALID;
-	ledger = calloc(1, sizeof(*ledger) + (size_t)num_pages * sizeof(ledger->owners[0]));
+	ledger = calloc(1,
+	                sizeof(*ledger) + (size_t)num_pages * sizeof(ledger->owners[0]));
 	if (!ledger)
 		return QUIRE_NO_MEMORY;
 	ledger->num_pages = (int32_t)num_pages;
@@ -56,9 +62,8 @@ void quire_ledger_destroy(struct quire_ledger *ledger)
 	free(ledger);
 }
 
-enum quire_status
-quire_ledger_acquire(struct quire_ledger *ledger, const int32_t *pages, int64_t n,
-                     struct quire_refusal *refusal_out)
+enum quire_status quire_ledger_acquire(struct quire_ledger *ledger, const int32_t *pages,
+                                       int64_t n, struct quire_refusal *refusal_out)
 {
 	enum quire_status status = check_list(ledger, pages, n, refusal_out);
 	int64_t i;
@@ -76,9 +81,8 @@ quire_ledger_acquire(struct quire_ledger *ledger, const int32_t *pages, int64_t 
 	return QUIRE_OK;
 }
 
-enum quire_status
-quire_ledger_retain(struct quire_ledger *ledger, const int32_t *pages, int64_t n,
-                    struct quire_refusal *refusal_out)
+enum quire_status quire_ledger_retain(struct quire_ledger *ledger, const int32_t *pages,
+                                      int64_t n, struct quire_refusal *refusal_out)
 {
 	enum quire_status status = check_list(ledger, pages, n, refusal_out);
 	int64_t i;
@@ -97,13 +101,14 @@ quire_ledger_retain(struct quire_ledger *ledger, const int32_t *pages, int64_t n
 	status = ledger->owners[pages[i]] ? QUIRE_LIMIT : QUIRE_NOT_OWNED;
 	for (int64_t k = 0; k < i; k++)
 		ledger->owners[pages[k]]--;
-	return refuse(status, pages, i, status == QUIRE_LIMIT ? INT32_MAX : 0, refusal_out);
+	return refuse(status, pages, i, status == QUIRE_LIMIT ? INT32_MAX : 0,
+	              refusal_out);
 }
 
-enum quire_status
-quire_ledger_release(struct quire_ledger *ledger, const int32_t *pages, int64_t n,
-                     int32_t *freed_out, int64_t *num_freed_out,
-                     struct quire_refusal *refusal_out)
+enum quire_status quire_ledger_release(struct quire_ledger *ledger, const int32_t *pages,
+                                       int64_t n, int32_t *freed_out,
+                                       int64_t *num_freed_out,
+                                       struct quire_refusal *refusal_out)
 {
 	enum quire_status status = check_list(ledger, pages, n, refusal_out);
 	int64_t i, num_freed = 0;
@@ -147,23 +152,30 @@ int32_t quire_ledger_owned(const struct quire_ledger *ledger)
 	return ledger->owned;
 }
 
-enum quire_status
-quire_ledger_check(const struct quire_ledger *ledger, const int32_t *names,
-                   struct quire_refusal *refusal_out)
+enum quire_status quire_ledger_check(const struct quire_ledger *ledger,
+                                     const int32_t *names,
+                                     struct quire_refusal *refusal_out)
 {
 	int32_t owned = 0;
 
 	for (int32_t page = 0; page < ledger->num_pages; page++) {
 		owned += ledger->owners[page] > 0;
 		if (ledger->owners[page] != names[page])
-			return quire_refuse(refusal_out, (struct quire_refusal){
-				.status = QUIRE_BROKEN, .what = "owners are the page's names",
-				.page = page, .expected = names[page],
-				.got = ledger->owners[page] });
+			return quire_refuse(refusal_out,
+			                    (struct quire_refusal){
+						    .status = QUIRE_BROKEN,
+						    .what = "owners are the page's names",
+						    .page = page,
+						    .expected = names[page],
+						    .got = ledger->owners[page]});
 	}
 	if (owned != ledger->owned)
-		return quire_refuse(refusal_out, (struct quire_refusal){
-			.status = QUIRE_BROKEN, .what = "owned counts pages with owners",
-			.page = -1, .expected = owned, .got = ledger->owned });
+		return quire_refuse(
+			refusal_out,
+			(struct quire_refusal){.status = QUIRE_BROKEN,
+		                               .what = "owned counts pages with owners",
+		                               .page = -1,
+		                               .expected = owned,
+		                               .got = ledger->owned});
 	return QUIRE_OK;
 }

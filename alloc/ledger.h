@@ -6,9 +6,11 @@
  *
  * Invariants
  *   owned = number of pages with owners > 0.
- *   A page is acquired at 0 -> 1, retained at > 0, and given up when its last owner releases it.
+ *   A page is acquired at 0 -> 1, retained at > 0, and given up when its last owner
+ *   releases it.
  *
- * A list holds 0 to INT32_MAX names; another length is refused as INVALID {what "n", got}.
+ * A list holds 0 to INT32_MAX names; another length is refused as INVALID {what "n",
+ * got}.
  *
  * One writer: every call on one ledger comes from one thread at a time (in a runtime, the
  * planner).  Source: block reference counts of paged caches (DESIGN of this project, 5).
@@ -48,7 +50,8 @@ quire_ledger_acquire(struct quire_ledger *ledger, const int32_t *pages, int64_t 
                      struct quire_refusal *refusal_out);
 
 /*
- * quire_ledger_retain - one more owner of each of n owned pages; a page may be named repeatedly
+ * quire_ledger_retain - one more owner of each of n owned pages; a page may be named
+ * repeatedly
  * Returns:  QUIRE_OK; QUIRE_NOT_OWNED {page, index}; QUIRE_INVALID: an id out of range;
  *           QUIRE_LIMIT {page, index}: a page with INT32_MAX owners; nothing changed.
  */
@@ -57,18 +60,17 @@ quire_ledger_retain(struct quire_ledger *ledger, const int32_t *pages, int64_t n
                     struct quire_refusal *refusal_out);
 
 /*
- * quire_ledger_release - one owner less for each of n pages; a page may be named as often as it
- * has owners
- * @freed_out: filled with the pages that lost their last owner, in the order in which they did
- *           (room for n; may be the same array as @pages)
+ * quire_ledger_release - one owner less for each of n pages; a page may be named as often
+ * as it has owners
+ * @freed_out: filled with the pages that lost their last owner, in the order in which
+ *           they did (room for n; may be the same array as @pages)
  * @num_freed_out: filled with their number
- * Returns:  QUIRE_OK; QUIRE_NOT_OWNED {page, index}: a page with no owner left to release;
- *           QUIRE_INVALID: an id out of range; nothing changed.
+ * Returns:  QUIRE_OK; QUIRE_NOT_OWNED {page, index}: a page with no owner left to
+ *           release; QUIRE_INVALID: an id out of range; nothing changed.
  */
-QUIRE_API QUIRE_MUST_CHECK enum quire_status
-quire_ledger_release(struct quire_ledger *ledger, const int32_t *pages, int64_t n,
-                     int32_t *freed_out, int64_t *num_freed_out,
-                     struct quire_refusal *refusal_out);
+QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_ledger_release(
+	struct quire_ledger *ledger, const int32_t *pages, int64_t n, int32_t *freed_out,
+	int64_t *num_freed_out, struct quire_refusal *refusal_out);
 
 /* quire_ledger_owners - owners of one page, 0 for an id out of range */
 QUIRE_API int32_t quire_ledger_owners(const struct quire_ledger *ledger, int32_t page);

@@ -39,11 +39,11 @@ static struct pool_state state_load(const struct quire_pool *pool)
  * with itself and with state_load().  The fences are the compiler's only where the
  * instruction is a full barrier, as on x86-64.
  */
-static bool
-state_cas(struct quire_pool *pool, struct pool_state *seen, struct pool_state next)
+static bool state_cas(struct quire_pool *pool, struct pool_state *seen,
+                      struct pool_state next)
 {
-	uint64_t compare[2] = { seen->lo, seen->hi };
-	uint64_t set[2] = { next.lo, next.hi };
+	uint64_t compare[2] = {seen->lo, seen->hi};
+	uint64_t set[2] = {next.lo, next.hi};
 	uint64_t found[2];
 	bool done;
 
@@ -61,9 +61,9 @@ state_cas(struct quire_pool *pool, struct pool_state *seen, struct pool_state ne
  * Make the link that may be missing in state s.
  *
  * The record may be overwritten while it is read, by a free of the same page in a later
- * life.  Acquire on its halves pairs with their release stores in record_batch(): who read
- * anything of a later life sees the take that ended this one, so the comparison with S
- * turns it away.  The CAS finds the exact word of this life or fails (I3): it comes too
+ * life.  Acquire on its halves pairs with their release stores in record_batch(): who
+ * read anything of a later life sees the take that ended this one, so the comparison with
+ * S turns it away.  The CAS finds the exact word of this life or fails (I3): it comes too
  * late without harm.
  */
 static void help(struct quire_pool *pool, struct pool_state s)
@@ -81,7 +81,8 @@ static void help(struct quire_pool *pool, struct pool_state s)
 	/* Relaxed: only spares the CAS below, which decides. */
 	if (atomic_load_explicit(&pool->word[prev], memory_order_relaxed) != expected)
 		return;
-	/* Relaxed: the acquires above order it behind the record; no data follows from it. */
+	/* Relaxed: the acquires above order it behind the record; no data follows from
+	 * it. */
 	if (atomic_load_explicit(&pool->state[0], memory_order_relaxed) != s.lo)
 		return;
 	QUIRE_POOL_POINT(HELP_CHECKED);
@@ -106,7 +107,8 @@ static uint32_t page_behind(struct quire_pool *pool, struct pool_state s, uint32
 		/* Acquire: as above. */
 		word = atomic_load_explicit(&pool->word[p], memory_order_acquire);
 	}
-	return word_tag(word) == WORD_TAG_LINK ? (uint32_t)word_value(word) : POOL_NO_PAGE;
+	return word_tag(word) == WORD_TAG_LINK ? (uint32_t)word_value(word)
+	                                       : POOL_NO_PAGE;
 }
 
 /* The last of the n oldest pages in state s, or POOL_NO_PAGE when S has moved on. */
@@ -123,8 +125,8 @@ static uint32_t run_end(struct quire_pool *pool, struct pool_state s, uint32_t n
  * Take the n pages that end at `last` in state *s.  While only frees intervene (takes is
  * the same) the run stays the n oldest pages and only its new head may change.
  */
-static bool
-take_run(struct quire_pool *pool, struct pool_state *s, uint32_t n, uint32_t last)
+static bool take_run(struct quire_pool *pool, struct pool_state *s, uint32_t n,
+                     uint32_t last)
 {
 	uint64_t takes = state_takes(*s);
 	struct pool_state next;
@@ -145,17 +147,18 @@ take_run(struct quire_pool *pool, struct pool_state *s, uint32_t n, uint32_t las
 }
 
 /* Name the n taken pages from `head` on, and mark them owned. */
-static void
-hand_out(struct quire_pool *pool, uint32_t head, uint32_t n, int32_t *pages_out)
+static void hand_out(struct quire_pool *pool, uint32_t head, uint32_t n,
+                     int32_t *pages_out)
 {
 	uint32_t p = head;
 
 	for (uint32_t i = 0; i < n; i++) {
 		/* Relaxed: the walk before the take has acquired this link (I4). */
-		uint64_t word = atomic_load_explicit(&pool->word[p], memory_order_relaxed);
+		uint64_t word =
+			atomic_load_explicit(&pool->word[p], memory_order_relaxed);
 
-		/* Release: pairs with the claim's acquire, so that what the page's next free
-		 * writes and reads comes after this take in everybody's eyes. */
+		/* Release: pairs with the claim's acquire, so that what the page's next
+		 * free writes and reads comes after this take in everybody's eyes. */
 		atomic_store_explicit(&pool->word[p], WORD_OWNED, memory_order_release);
 		pages_out[i] = (int32_t)p;
 		p = (uint32_t)word_value(word);
@@ -163,8 +166,8 @@ hand_out(struct quire_pool *pool, uint32_t head, uint32_t n, int32_t *pages_out)
 }
 
 /* The n oldest pages, or what is free instead when that is fewer. */
-static bool
-take(struct quire_pool *pool, uint32_t n, int32_t *pages_out, uint32_t *available_out)
+static bool take(struct quire_pool *pool, uint32_t n, int32_t *pages_out,
+                 uint32_t *available_out)
 {
 	struct pool_state s = state_load(pool);
 
@@ -186,8 +189,8 @@ take(struct quire_pool *pool, uint32_t n, int32_t *pages_out, uint32_t *availabl
 }
 
 /* The place of the first id that is no page, or n. */
-static int64_t
-find_outside(const struct quire_pool *pool, const int32_t *pages, int64_t n)
+static int64_t find_outside(const struct quire_pool *pool, const int32_t *pages,
+                            int64_t n)
 {
 	int64_t i = 0;
 
@@ -202,8 +205,8 @@ static int64_t find_not_owned(struct quire_pool *pool, const int32_t *pages, int
 	int64_t i = 0;
 
 	/* Relaxed: only turns a plainly bad batch away; the claim decides. */
-	while (i < n && atomic_load_explicit(&pool->word[pages[i]], memory_order_relaxed) ==
-	                        WORD_OWNED)
+	while (i < n && atomic_load_explicit(&pool->word[pages[i]],
+	                                     memory_order_relaxed) == WORD_OWNED)
 		i++;
 	return i;
 }
@@ -220,13 +223,14 @@ static int64_t claim_batch(struct quire_pool *pool, const int32_t *pages, int64_
 	QUIRE_POOL_POINT(SEEN);
 	for (i = 0; i < n; i++) {
 		uint64_t owned = WORD_OWNED;
-		uint64_t mine = i + 1 < n ? word_link((uint32_t)pages[i + 1]) : WORD_CLAIMED;
+		uint64_t mine =
+			i + 1 < n ? word_link((uint32_t)pages[i + 1]) : WORD_CLAIMED;
 
-		/* Acquire: pairs with the release of hand_out() and of the undo below.  What is
-		 * claimed here is published by the CAS on S. */
-		if (!atomic_compare_exchange_strong_explicit(&pool->word[pages[i]], &owned, mine,
-		                                             memory_order_acquire,
-		                                             memory_order_relaxed))
+		/* Acquire: pairs with the release of hand_out() and of the undo below.
+		 * What is claimed here is published by the CAS on S. */
+		if (!atomic_compare_exchange_strong_explicit(
+			    &pool->word[pages[i]], &owned, mine, memory_order_acquire,
+			    memory_order_relaxed))
 			break;
 		QUIRE_POOL_POINT(CLAIMING);
 	}
@@ -234,15 +238,15 @@ static int64_t claim_batch(struct quire_pool *pool, const int32_t *pages, int64_
 		return n;
 	for (k = 0; k < i; k++) {
 		/* Release: as hand_out() does. */
-		atomic_store_explicit(&pool->word[pages[k]], WORD_OWNED, memory_order_release);
+		atomic_store_explicit(&pool->word[pages[k]], WORD_OWNED,
+		                      memory_order_release);
 	}
 	return i;
 }
 
 /* Release: pairs with the acquires of help(), which may belong to an earlier life. */
-static void
-record_batch(struct quire_pool *pool, uint32_t last, uint32_t prev, uint32_t first,
-             uint64_t expected)
+static void record_batch(struct quire_pool *pool, uint32_t last, uint32_t prev,
+                         uint32_t first, uint64_t expected)
 {
 	struct pool_record *record = &pool->record[last];
 
@@ -265,10 +269,11 @@ static bool append_at(struct quire_pool *pool, struct pool_state *s, uint32_t fi
 
 	*word_out = WORD_OWNED;
 	if (count) {
-		/* A record tells of one link only: that of the batch before must be made. */
+		/* A record tells of one link only: that of the batch before must be made.
+		 * */
 		help(pool, *s);
-		/* Relaxed: with S unchanged at the CAS below, this is the LAST that was published
-		 * with *s; with S changed it is not used. */
+		/* Relaxed: with S unchanged at the CAS below, this is the LAST that was
+		 * published with *s; with S changed it is not used. */
 		*word_out = atomic_load_explicit(&pool->word[tail], memory_order_relaxed);
 	}
 	record_batch(pool, last, tail, first, *word_out);
@@ -289,11 +294,12 @@ static void append(struct quire_pool *pool, uint32_t first, uint32_t last, uint3
 	while (!append_at(pool, &s, first, last, n, &word))
 		ck_pr_stall();
 	QUIRE_POOL_POINT(APPENDED);
-	/* Release: pairs with the acquire in page_behind().  May have been helped already. */
+	/* Release: pairs with the acquire in page_behind().  May have been helped
+	 * already. */
 	if (word != WORD_OWNED)
-		atomic_compare_exchange_strong_explicit(&pool->word[state_tail(s)], &word,
-		                                        word_link(first), memory_order_release,
-		                                        memory_order_relaxed);
+		atomic_compare_exchange_strong_explicit(
+			&pool->word[state_tail(s)], &word, word_link(first),
+			memory_order_release, memory_order_relaxed);
 }
 
 enum quire_status quire_pool_create(int64_t num_pages, struct quire_pool **pool_out)
@@ -340,22 +346,26 @@ void quire_pool_destroy(struct quire_pool *pool)
 	free(pool);
 }
 
-enum quire_status
-quire_pool_allocate(struct quire_pool *pool, int64_t n, int32_t *pages_out,
-                    struct quire_refusal *refusal_out)
+enum quire_status quire_pool_allocate(struct quire_pool *pool, int64_t n,
+                                      int32_t *pages_out,
+                                      struct quire_refusal *refusal_out)
 {
 	uint32_t available;
 
 	QUIRE_ASSERT(pool && (pages_out || n <= 0));
 	if (n < 0 || n > pool->num_pages)
-		return quire_refuse(refusal_out, (struct quire_refusal){
-			.status = QUIRE_INVALID, .what = "n", .index = -1, .got = n,
-			.expected = pool->num_pages });
+		return quire_refuse(refusal_out,
+		                    (struct quire_refusal){.status = QUIRE_INVALID,
+		                                           .what = "n",
+		                                           .index = -1,
+		                                           .got = n,
+		                                           .expected = pool->num_pages});
 	if (n == 0 || take(pool, (uint32_t)n, pages_out, &available))
 		return QUIRE_OK;
-	return quire_refuse(refusal_out, (struct quire_refusal){
-		.status = QUIRE_NO_PAGES, .what = "free pages", .requested = n,
-		.available = available });
+	return quire_refuse(refusal_out, (struct quire_refusal){.status = QUIRE_NO_PAGES,
+	                                                        .what = "free pages",
+	                                                        .requested = n,
+	                                                        .available = available});
 }
 
 bool quire_pool_try_allocate(struct quire_pool *pool, int64_t n, int32_t *pages_out)
@@ -363,41 +373,49 @@ bool quire_pool_try_allocate(struct quire_pool *pool, int64_t n, int32_t *pages_
 	return quire_pool_allocate(pool, n, pages_out, NULL) == QUIRE_OK;
 }
 
-enum quire_status
-quire_pool_free(struct quire_pool *pool, const int32_t *pages, int64_t n,
-                struct quire_refusal *refusal_out)
+enum quire_status quire_pool_free(struct quire_pool *pool, const int32_t *pages,
+                                  int64_t n, struct quire_refusal *refusal_out)
 {
 	int64_t bad;
 
 	QUIRE_ASSERT(pool && (pages || n <= 0));
 	if (n < 0 || n > pool->num_pages)
-		return quire_refuse(refusal_out, (struct quire_refusal){
-			.status = QUIRE_INVALID, .what = "n", .index = -1, .got = n,
-			.expected = pool->num_pages });
+		return quire_refuse(refusal_out,
+		                    (struct quire_refusal){.status = QUIRE_INVALID,
+		                                           .what = "n",
+		                                           .index = -1,
+		                                           .got = n,
+		                                           .expected = pool->num_pages});
 	if (n == 0)
 		return QUIRE_OK;
 	bad = find_outside(pool, pages, n);
 	if (bad < n)
-		return quire_refuse(refusal_out, (struct quire_refusal){
-			.status = QUIRE_INVALID, .what = "pages", .index = bad,
-			.got = pages[bad], .expected = pool->num_pages - 1 });
+		return quire_refuse(
+			refusal_out,
+			(struct quire_refusal){.status = QUIRE_INVALID,
+		                               .what = "pages",
+		                               .index = bad,
+		                               .got = pages[bad],
+		                               .expected = pool->num_pages - 1});
 	bad = find_not_owned(pool, pages, n);
 	if (bad == n)
 		bad = claim_batch(pool, pages, n);
 	if (bad < n)
-		return quire_refuse(refusal_out, (struct quire_refusal){
-			.status = QUIRE_NOT_OWNED, .what = "pages", .index = bad,
-			.page = pages[bad] });
+		return quire_refuse(refusal_out,
+		                    (struct quire_refusal){.status = QUIRE_NOT_OWNED,
+		                                           .what = "pages",
+		                                           .index = bad,
+		                                           .page = pages[bad]});
 	append(pool, (uint32_t)pages[0], (uint32_t)pages[n - 1], (uint32_t)n);
 	return QUIRE_OK;
 }
 
 int32_t quire_pool_num_free(const struct quire_pool *pool)
 {
-	/* Acquire: pairs with state_cas(), as state_load() does; count lies in this half. */
+	/* Acquire: pairs with state_cas(), as state_load() does; count lies in this half.
+	 * */
 	struct pool_state s = {
-		.lo = atomic_load_explicit(&pool->state[0], memory_order_acquire)
-	};
+		.lo = atomic_load_explicit(&pool->state[0], memory_order_acquire)};
 
 	return (int32_t)state_count(s);
 }

@@ -5,28 +5,30 @@
  * The page FIFO: a lock-free, linearizable pool of page ids 0..num_pages-1.
  *
  * Use
- *   Pages leave oldest first, initially 0, 1, 2, ...; a take of n pages is the n oldest or
- *   nothing; pages given back join the end in the order given, all at once.
+ *   Pages leave oldest first, initially 0, 1, 2, ...; a take of n pages is the n oldest
+ *   or nothing; pages given back join the end in the order given, all at once.
  *
  * Why it is correct
- *   Everything that decides an outcome is one 128-bit word S = (head, tail, count, takes),
- *   changed by compare-and-swap only, so every operation happens at one instant:
- *     take    reads ids along the links from head, then moves head and count by one CAS on S;
+ *   Everything that decides an outcome is one 128-bit word S = (head, tail, count,
+ *   takes), changed by compare-and-swap only, so every operation happens at one instant:
+ *     take    reads ids along the links from head, then moves head and count by
+ *             one CAS on S;
  *     free    links its pages privately, then appends the whole batch by one CAS on S;
  *     count   and a take that fails read S once.
- *   The one step left after a free's CAS, linking the old last page to the first new one, is
- *   itself a CAS from published data, so whoever needs the link first makes it (help): no
- *   thread waits for another, and no completed free is hidden behind a stalled one.
- *   `takes` grows with every take, and between two takes the count only grows, so an equal S
- *   is the same state (no ABA).  pool.c says which access pairs with which, and why.
+ *   The one step left after a free's CAS, linking the old last page to the first new one,
+ *   is itself a CAS from published data, so whoever needs the link first makes it (help):
+ *   no thread waits for another, and no completed free is hidden behind a stalled one.
+ *   `takes` grows with every take, and between two takes the count only grows, so an
+ *   equal S is the same state (no ABA).  pool.c says which access pairs with which, and
+ *   why.
  *
  * Which calls exclude which
- *   create, destroy and check need the pool to themselves; all others run beside each other in
- *   any number of threads, without registration, locks or memory allocation.
+ *   create, destroy and check need the pool to themselves; all others run beside each
+ *   other in any number of threads, without registration, locks or memory allocation.
  *
- * Source: PageAllocator of mstar.engine.resources.kv.cache; the structure follows Ladan-Mozes
- * and Shavit, "An optimistic approach to lock-free FIFO queues" (DISC 2004), with counted
- * batches as in BQ (SPAA 2018).
+ * Source: PageAllocator of mstar.engine.resources.kv.cache; the structure follows
+ * Ladan-Mozes and Shavit, "An optimistic approach to lock-free FIFO queues" (DISC 2004),
+ * with counted batches as in BQ (SPAA 2018).
  */
 #include <quire/runtime/limits.h>
 #include <quire/runtime/status.h>
@@ -62,8 +64,9 @@ QUIRE_API void quire_pool_destroy(struct quire_pool *pool);
  * @n:       pages, 0 or more; 0 succeeds
  * @pages_out: filled with n page ids, oldest first; NULL allowed when n is 0
  * @refusal_out: filled on refusal; NULL allowed
- * Returns:  QUIRE_OK; QUIRE_NO_PAGES {requested, available}: fewer are free at this instant;
- *           QUIRE_INVALID: n is negative or more than the pool has.  A refusal changes nothing.
+ * Returns:  QUIRE_OK; QUIRE_NO_PAGES {requested, available}: fewer are free at this
+ *           instant; QUIRE_INVALID: n is negative or more than the pool has.  A refusal
+ *           changes nothing.
  * Threads:  any.
  * Cost:     O(n), lock-free.
  * Source:   PageAllocator.allocate
@@ -74,13 +77,14 @@ quire_pool_allocate(struct quire_pool *pool, int64_t n, int32_t *pages_out,
 
 /*
  * quire_pool_try_allocate - the same, answering yes or no
- * Returns:  true: taken; false: fewer than n are free (or n is out of range), nothing changed.
+ * Returns:  true: taken; false: fewer than n are free (or n is out of range), nothing
+ *           changed.
  * Threads:  any.
  * Cost:     O(n), lock-free.
  * Source:   PageAllocator.try_allocate
  */
-QUIRE_API QUIRE_MUST_CHECK bool quire_pool_try_allocate(struct quire_pool *pool, int64_t n,
-                                                        int32_t *pages_out);
+QUIRE_API QUIRE_MUST_CHECK bool quire_pool_try_allocate(struct quire_pool *pool,
+                                                        int64_t n, int32_t *pages_out);
 
 /*
  * quire_pool_free - give pages back: one batch, appended at once, in the given order
@@ -88,10 +92,10 @@ QUIRE_API QUIRE_MUST_CHECK bool quire_pool_try_allocate(struct quire_pool *pool,
  * @n:       0 or more; 0 succeeds
  * @refusal_out: filled on refusal; NULL allowed
  * Returns:  QUIRE_OK; QUIRE_INVALID {index, got, expected}: an id out of range, or n is
- *           negative or more than the pool has; QUIRE_NOT_OWNED {page, index}: a page that is
- *           free already or named twice.  A refusal changes nothing.
- *           Of two frees that overlap in time and name the same page at most one succeeds;
- *           beside a free that is itself refused, both may be.
+ *           negative or more than the pool has; QUIRE_NOT_OWNED {page, index}: a page
+ *           that is free already or named twice.  A refusal changes nothing.
+ *           Of two frees that overlap in time and name the same page at most one
+ *           succeeds; beside a free that is itself refused, both may be.
  * Threads:  any.
  * Cost:     O(n), lock-free; a refusal is wait-free.
  * Source:   PageAllocator.free

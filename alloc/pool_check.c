@@ -10,20 +10,20 @@ static uint64_t word_alone(const struct quire_pool *pool, uint32_t p)
 	return atomic_load_explicit(&pool->word[p], memory_order_relaxed);
 }
 
-static enum quire_status
-broken(const char *rule, uint32_t p, struct quire_refusal *refusal_out)
+static enum quire_status broken(const char *rule, uint32_t p,
+                                struct quire_refusal *refusal_out)
 {
-	return quire_refuse(refusal_out, (struct quire_refusal){
-		.status = QUIRE_BROKEN, .what = rule, .page = (int32_t)p });
+	return quire_refuse(refusal_out, (struct quire_refusal){.status = QUIRE_BROKEN,
+	                                                        .what = rule,
+	                                                        .page = (int32_t)p});
 }
 
 /*
  * Since the last page visited must be the only one without a link, no page can be visited
  * twice: from a page visited twice the walk would never come to an end.
  */
-static enum quire_status
-check_order(const struct quire_pool *pool, struct pool_state s,
-            struct quire_refusal *refusal_out)
+static enum quire_status check_order(const struct quire_pool *pool, struct pool_state s,
+                                     struct quire_refusal *refusal_out)
 {
 	uint32_t p = state_head(s);
 	uint32_t count = state_count(s);
@@ -34,7 +34,8 @@ check_order(const struct quire_pool *pool, struct pool_state s,
 
 		if (word_tag(word) != (last ? WORD_TAG_LAST : WORD_TAG_LINK))
 			return broken(last ? "the last free page has no link"
-			                   : "a free page is linked to the next", p, refusal_out);
+			                   : "a free page is linked to the next",
+			              p, refusal_out);
 		if (last && p != state_tail(s))
 			return broken("the walk ends at the tail", p, refusal_out);
 		if (last && word_value(word) > state_takes(s))
@@ -46,9 +47,8 @@ check_order(const struct quire_pool *pool, struct pool_state s,
 	return QUIRE_OK;
 }
 
-enum quire_status
-quire_pool_check(const struct quire_pool *pool, int32_t *pages_out,
-                 struct quire_refusal *refusal_out)
+enum quire_status quire_pool_check(const struct quire_pool *pool, int32_t *pages_out,
+                                   struct quire_refusal *refusal_out)
 {
 	/* Relaxed: as in word_alone(). */
 	struct pool_state s = {
@@ -59,7 +59,8 @@ quire_pool_check(const struct quire_pool *pool, int32_t *pages_out,
 	enum quire_status status;
 
 	if (state_count(s) > pool->num_pages || state_head(s) >= pool->num_pages)
-		return broken("the state names pages of the pool", state_head(s), refusal_out);
+		return broken("the state names pages of the pool", state_head(s),
+		              refusal_out);
 	status = check_order(pool, s, refusal_out);
 	if (status)
 		return status;

@@ -14,8 +14,8 @@
  *               LINK(next)  `next` is behind it, in a batch or in the FIFO
  *               LAST(gen)   nothing is behind it; gen: the takes read after its claim
  *   record[p] written for the last page of a batch before the batch is appended: the old
- *             tail, the batch's first page, and the old tail's exact word.  It is all that
- *             anybody needs to make the link old tail -> first page.
+ *             tail, the batch's first page, and the old tail's exact word.  It is all
+ *             that anybody needs to make the link old tail -> first page.
  *
  * Invariants, at any instant
  *   I1  head, word[head], ... visits `count` pages and ends at tail, where the link named
@@ -37,13 +37,13 @@
 #include <stddef.h>
 
 #define POOL_LINE_BYTES 64
-#define POOL_NO_PAGE UINT32_MAX
+#define POOL_NO_PAGE    UINT32_MAX
 
 /*
  * S, low half: count 25 | takes 39 (low bits).  High half: head 24 | tail 24 | takes 16.
  */
-#define POOL_COUNT_BITS 25
-#define POOL_PAGE_BITS 24
+#define POOL_COUNT_BITS    25
+#define POOL_PAGE_BITS     24
 #define POOL_TAKES_LO_BITS 39
 #define POOL_TAKES_HI_BITS 16
 
@@ -77,21 +77,21 @@ static inline uint32_t state_tail(struct pool_state s)
 	return s.hi >> POOL_PAGE_BITS & (((uint64_t)1 << POOL_PAGE_BITS) - 1);
 }
 
-static inline struct pool_state
-state_make(uint32_t head, uint32_t tail, uint32_t count, uint64_t takes)
+static inline struct pool_state state_make(uint32_t head, uint32_t tail, uint32_t count,
+                                           uint64_t takes)
 {
 	struct pool_state s = {
 		.lo = count | takes << POOL_COUNT_BITS,
 		.hi = head | (uint64_t)tail << POOL_PAGE_BITS |
-		      takes >> POOL_TAKES_LO_BITS << 2 * POOL_PAGE_BITS,
+	              takes >> POOL_TAKES_LO_BITS << 2 * POOL_PAGE_BITS,
 	};
 
 	return s;
 }
 
 /* A page's word: a tag in the two low bits, next or gen above them. */
-#define WORD_OWNED ((uint64_t)0)
-#define WORD_CLAIMED ((uint64_t)1)
+#define WORD_OWNED    ((uint64_t)0)
+#define WORD_CLAIMED  ((uint64_t)1)
 #define WORD_TAG_LINK 2
 #define WORD_TAG_LAST 3
 #define WORD_TAG_BITS 2
@@ -118,7 +118,7 @@ static inline uint64_t word_value(uint64_t word)
 }
 
 struct pool_record {
-	_Atomic uint64_t pages;    /* old tail << 32 | first; POOL_NO_PAGE: it was empty */
+	_Atomic uint64_t pages; /* old tail << 32 | first; POOL_NO_PAGE: it was empty */
 	_Atomic uint64_t expected; /* the old tail's word before the link */
 };
 

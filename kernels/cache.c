@@ -82,7 +82,8 @@ static enum quire_status check_range(struct quire_refusal *refusal_out, const ch
                                      int64_t got, int64_t max)
 {
 	if (got < 0 || got > max)
-		return quire_refuse_bound(refusal_out, QUIRE_INVALID, what, -1, got, got < 0 ? 0 : max);
+		return quire_refuse_bound(refusal_out, QUIRE_INVALID, what, -1, got,
+		                          got < 0 ? 0 : max);
 	return QUIRE_OK;
 }
 
@@ -99,7 +100,7 @@ static enum quire_status check_tokens(const struct quire_cache *cache,
 
 	if (dstream->device != cache->device)
 		return quire_refuse_what(refusal_out, QUIRE_INVALID,
-		                    "dstream of another device");
+		                         "dstream of another device");
 	status = check_range(refusal_out, "layer", layer, cache->geometry.num_layers - 1);
 	if (status != QUIRE_OK)
 		return status;
@@ -148,7 +149,7 @@ enum quire_status quire_cache_write_tokens(struct quire_cache *cache,
 		return status;
 	if (slots->n > 0 && (k == NULL || v == NULL))
 		return quire_refuse_what(refusal_out, QUIRE_INVALID,
-		                    k == NULL ? "k is NULL" : "v is NULL");
+		                         k == NULL ? "k is NULL" : "v is NULL");
 	move = token_move(cache, layer, slots);
 	move.k = k;
 	move.v = v;
@@ -190,13 +191,14 @@ enum quire_status quire_cache_copy_pages(struct quire_cache *cache,
 
 	if (dstream->device != cache->device)
 		return quire_refuse_what(refusal_out, QUIRE_INVALID,
-		                    "dstream of another device");
+		                         "dstream of another device");
 	/* More pairs than pages name some target twice. */
 	status = check_range(refusal_out, "n", n, cache->geometry.num_pages);
 	if (status != QUIRE_OK)
 		return status;
 	if (n > 0 && (source == NULL || target == NULL))
 		return quire_refuse_what(refusal_out, QUIRE_INVALID,
-		                    source == NULL ? "source is NULL" : "target is NULL");
+		                         source == NULL ? "source is NULL"
+		                                        : "target is NULL");
 	return cache->device->ops->copy_pages(dstream, &move, refusal_out);
 }

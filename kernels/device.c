@@ -13,8 +13,8 @@ static const struct {
 	const char *name;
 	enum quire_status (*create)(struct quire_device **device_out);
 } devices[] = {
-	{ "cpu", quire_device_create_cpu },
-	{ "cpu:inline", quire_device_create_cpu_inline },
+	{"cpu", quire_device_create_cpu},
+	{"cpu:inline", quire_device_create_cpu_inline},
 };
 
 enum quire_status quire_device_create(const char *name, struct quire_device **device_out,

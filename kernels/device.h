@@ -8,17 +8,22 @@
  *   cpu:inline  at once: every operation is done when the call returns
  *
  * The rules are CUDA's, so that one runtime drives both:
- *   - Operations of one device stream run in order; between streams only events order anything.
- *   - An event stands for its newest record at the time of the call that names it.  An event
+ *   - Operations of one device stream run in order; between streams only events order
+ *   anything.
+ *   - An event stands for its newest record at the time of the call that names it.  An
+ *   event
  *     that was never recorded counts as done.
- *   - A failed operation fails its device stream for good: later operations on it do nothing,
- *     events recorded on it are done and answer with the failure, and the next call on the
- *     stream or a synchronize reports the first failure.  A stream that waits for such an event
- *     fails with it too.
+ *   - A failed operation fails its device stream for good: later operations on it do
+ *   nothing,
+ *     events recorded on it are done and answer with the failure, and the next call on
+ *     the stream or a synchronize reports the first failure.  A stream that waits for
+ *     such an event fails with it too.
  *   - Memory that an operation names must stay valid until the operation is done.
  *
- * Threads: a device stream may be used from any thread; two threads that use one stream at the
- * same time get some order.  create and destroy exclude every other call on the same object.
+ * Threads: a device stream may be used from any thread; two threads that use one stream
+ *           at the
+ * same time get some order.  create and destroy exclude every other call on the same
+ * object.
  *
  * Source: the CUDA Runtime API, sections Stream and Event Management.
  */
@@ -52,8 +57,8 @@ QUIRE_API QUIRE_MUST_CHECK enum quire_status
 quire_device_create(const char *name, struct quire_device **device_out,
                     struct quire_refusal *refusal_out);
 
-/* quire_device_destroy - @device: given, NULL is a no-op; its streams, events and memory must
- * have been given back */
+/* quire_device_destroy - @device: given, NULL is a no-op; its streams, events and memory
+ * must have been given back */
 QUIRE_API void quire_device_destroy(struct quire_device *device);
 
 /* quire_device_name - the name it was opened by; lent */
@@ -68,10 +73,11 @@ QUIRE_API QUIRE_MUST_CHECK enum quire_status
 quire_device_alloc(struct quire_device *device, int64_t bytes, void **memory_out);
 
 /* quire_device_release - give device memory back; NULL is a no-op; @bytes as at alloc */
-QUIRE_API void quire_device_release(struct quire_device *device, void *memory, int64_t bytes);
+QUIRE_API void quire_device_release(struct quire_device *device, void *memory,
+                                    int64_t bytes);
 
-/* quire_device_alloc_pinned - host memory that the device can copy from and to asynchronously;
- * otherwise as quire_device_alloc */
+/* quire_device_alloc_pinned - host memory that the device can copy from and to
+ * asynchronously; otherwise as quire_device_alloc */
 QUIRE_API QUIRE_MUST_CHECK enum quire_status
 quire_device_alloc_pinned(struct quire_device *device, int64_t bytes, void **memory_out);
 
@@ -105,8 +111,8 @@ QUIRE_API void *quire_dstream_native(const struct quire_dstream *dstream);
  * Returns:  QUIRE_OK; QUIRE_DEVICE or the status of the first operation that failed.
  * Cost:     waits for the device.
  */
-QUIRE_API QUIRE_MUST_CHECK enum quire_status
-quire_dstream_synchronize(struct quire_dstream *dstream, struct quire_refusal *refusal_out);
+QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_dstream_synchronize(
+	struct quire_dstream *dstream, struct quire_refusal *refusal_out);
 
 /*
  * quire_dstream_wait_event - later operations of the stream wait for the event
@@ -117,42 +123,46 @@ QUIRE_API QUIRE_MUST_CHECK enum quire_status
 quire_dstream_wait_event(struct quire_dstream *dstream, struct quire_event *event);
 
 /*
- * quire_dstream_copy - queue n copies as one operation (any of host, pinned, device memory)
- * @ranges:  borrowed: the list is copied at the call, the memory it names is kept until done
+ * quire_dstream_copy - queue n copies as one operation (any of host, pinned, device
+ * memory)
+ * @ranges:  borrowed: the list is copied at the call, the memory it names is kept until
+ *           done
  * @n:       0 or more
- * Returns:  QUIRE_OK; QUIRE_INVALID: a negative size; QUIRE_NO_MEMORY; the stream's failure.
+ * Returns:  QUIRE_OK; QUIRE_INVALID: a negative size; QUIRE_NO_MEMORY; the stream's
+ *           failure.
  * Cost:     queues; never waits on the calling thread.
  */
-QUIRE_API QUIRE_MUST_CHECK enum quire_status
-quire_dstream_copy(struct quire_dstream *dstream, const struct quire_range *ranges, int64_t n);
+QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_dstream_copy(
+	struct quire_dstream *dstream, const struct quire_range *ranges, int64_t n);
 
 /*
  * quire_dstream_call - queue a host function
- * @function: called with @argument in stream order, on a thread of the device; it may not call
- *           functions of the device.  A return other than QUIRE_OK fails the stream with it
- *           (QUIRE_AGAIN, which means not yet, with QUIRE_CALLBACK).
+ * @function: called with @argument in stream order, on a thread of the device; it may not
+ *           call functions of the device.  A return other than QUIRE_OK fails the stream
+ *           with it (QUIRE_AGAIN, which means not yet, with QUIRE_CALLBACK).
  * @argument: kept until the function returned
  * Returns:  QUIRE_OK; QUIRE_NO_MEMORY; the stream's failure.
  * Source:   cudaLaunchHostFunc
  */
 QUIRE_API QUIRE_MUST_CHECK enum quire_status
-quire_dstream_call(struct quire_dstream *dstream, enum quire_status (*function)(void *argument),
-                   void *argument);
+quire_dstream_call(struct quire_dstream *dstream,
+                   enum quire_status (*function)(void *argument), void *argument);
 
 /* quire_event_create - an event, not recorded: it counts as done.  @event_out: given. */
 QUIRE_API QUIRE_MUST_CHECK enum quire_status
 quire_event_create(struct quire_device *device, struct quire_event **event_out);
 
-/* quire_event_destroy - @event: given, NULL is a no-op; no queued operation may name it */
+/* quire_event_destroy - @event: given, NULL is a no-op; no queued operation may name it
+ * */
 QUIRE_API void quire_event_destroy(struct quire_event *event);
 
 /*
  * quire_event_record - the event is done when everything queued on the stream so far is
- * Returns:  QUIRE_OK; QUIRE_NO_MEMORY.  On a failed stream it still records: the event is then
- *           done and answers with the failure.
+ * Returns:  QUIRE_OK; QUIRE_NO_MEMORY.  On a failed stream it still records: the event is
+ *           then done and answers with the failure.
  */
-QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_event_record(struct quire_event *event,
-                                                                struct quire_dstream *dstream);
+QUIRE_API QUIRE_MUST_CHECK enum quire_status
+quire_event_record(struct quire_event *event, struct quire_dstream *dstream);
 
 /*
  * quire_event_query - is it done?
@@ -166,17 +176,18 @@ QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_event_query(struct quire_even
  * Returns:  QUIRE_OK; the failure of the stream it was recorded on.
  * Cost:     waits for the device.
  */
-QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_event_synchronize(struct quire_event *event);
+QUIRE_API QUIRE_MUST_CHECK enum quire_status
+quire_event_synchronize(struct quire_event *event);
 
 /*
  * quire_event_notify - have a function called once the event's newest record is done
- * @function: called once, on a thread of the device or at once on this one; it must be short
- *           and may not call functions of the device
+ * @function: called once, on a thread of the device or at once on this one; it must be
+ *           short and may not call functions of the device
  * @argument: kept until the function returned
  * Returns:  QUIRE_OK; QUIRE_NO_MEMORY.
  */
-QUIRE_API QUIRE_MUST_CHECK enum quire_status
-quire_event_notify(struct quire_event *event, void (*function)(void *argument), void *argument);
+QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_event_notify(
+	struct quire_event *event, void (*function)(void *argument), void *argument);
 
 #ifdef __cplusplus
 }

@@ -147,6 +147,6 @@ void *quire_cpu_scratch_get(struct cpu_scratch *scratch, size_t bytes)
 	if (memory == NULL)
 		return NULL;
 	free(scratch->memory);
-	*scratch = (struct cpu_scratch){ .memory = memory, .bytes = bytes };
+	*scratch = (struct cpu_scratch){.memory = memory, .bytes = bytes};
 	return memory;
 }

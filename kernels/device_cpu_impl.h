@@ -27,8 +27,9 @@ struct cpu_notice {
 };
 
 /*
- * Records that an event has from the start.  One stands for the event; others are named by waits
- * that a stream has not reached.  More are allocated when they are needed, and kept.
+ * Records that an event has from the start.  One stands for the event; others are named
+ * by waits that a stream has not reached.  More are allocated when they are needed, and
+ * kept.
  */
 #define CPU_RECORDS 4
 

@@ -36,7 +36,8 @@ static enum quire_status run_wait(const struct cpu_op *op, struct quire_refusal 
 
 	if (status == QUIRE_OK)
 		return QUIRE_OK;
-	return quire_refuse_what(refusal, status, "the device stream of an event waited for");
+	return quire_refuse_what(refusal, status,
+	                         "the device stream of an event waited for");
 }
 
 /* What an operation still owes to others when its stream has failed. */
@@ -158,7 +159,8 @@ static enum quire_status enter(struct cpu_dstream *dstream, int64_t n,
 	} else {
 		status = reserve(dstream, n);
 		if (status != QUIRE_OK)
-			quire_refuse_what(refusal_out, status, "queue of the device stream");
+			quire_refuse_what(refusal_out, status,
+			                  "queue of the device stream");
 	}
 	if (status != QUIRE_OK)
 		pthread_mutex_unlock(&dstream->lock);
@@ -352,7 +354,7 @@ enum quire_status quire_cpu_copy(struct quire_dstream *base,
 	if (status != QUIRE_OK)
 		return status;
 	for (int64_t i = 0; i < n; i++)
-		put(dstream, &(struct cpu_op){ .kind = CPU_OP_COPY, .range = ranges[i] });
+		put(dstream, &(struct cpu_op){.kind = CPU_OP_COPY, .range = ranges[i]});
 	return leave(dstream, NULL);
 }
 
@@ -360,7 +362,7 @@ enum quire_status quire_cpu_call(struct quire_dstream *dstream,
                                  enum quire_status (*function)(void *argument),
                                  void *argument)
 {
-	struct cpu_op op = { .kind = CPU_OP_CALL, .call = { function, argument } };
+	struct cpu_op op = {.kind = CPU_OP_CALL, .call = {function, argument}};
 
 	return submit(dstream, &op, NULL);
 }
@@ -369,7 +371,7 @@ enum quire_status quire_cpu_write_tokens(struct quire_dstream *dstream,
                                          const struct quire_token_move *move,
                                          struct quire_refusal *refusal_out)
 {
-	struct cpu_op op = { .kind = CPU_OP_WRITE_TOKENS, .tokens = *move };
+	struct cpu_op op = {.kind = CPU_OP_WRITE_TOKENS, .tokens = *move};
 
 	return submit(dstream, &op, refusal_out);
 }
@@ -378,7 +380,7 @@ enum quire_status quire_cpu_read_tokens(struct quire_dstream *dstream,
                                         const struct quire_token_move *move,
                                         struct quire_refusal *refusal_out)
 {
-	struct cpu_op op = { .kind = CPU_OP_READ_TOKENS, .tokens = *move };
+	struct cpu_op op = {.kind = CPU_OP_READ_TOKENS, .tokens = *move};
 
 	return submit(dstream, &op, refusal_out);
 }
@@ -387,7 +389,7 @@ enum quire_status quire_cpu_copy_pages(struct quire_dstream *dstream,
                                        const struct quire_page_move *move,
                                        struct quire_refusal *refusal_out)
 {
-	struct cpu_op op = { .kind = CPU_OP_COPY_PAGES, .pages = *move };
+	struct cpu_op op = {.kind = CPU_OP_COPY_PAGES, .pages = *move};
 
 	return submit(dstream, &op, refusal_out);
 }

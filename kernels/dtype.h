@@ -2,8 +2,8 @@
 #ifndef QUIRE_KERNELS_DTYPE_H
 #define QUIRE_KERNELS_DTYPE_H
 /*
- * Element types of a cache: names, sizes.  The conversions are in dtype_impl.h, one definition
- * for the CPU and for CUDA.
+ * Element types of a cache: names, sizes.  The conversions are in dtype_impl.h, one
+ * definition for the CPU and for CUDA.
  */
 #include <quire/runtime/status.h>
 
@@ -37,8 +37,8 @@ QUIRE_API const char *quire_dtype_name(enum quire_dtype dtype);
  * quire_dtype_parse - the dtype of a name
  * Returns:  QUIRE_OK; QUIRE_INVALID: no such name.
  */
-QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_dtype_parse(const char *name,
-                                                               enum quire_dtype *dtype_out);
+QUIRE_API QUIRE_MUST_CHECK enum quire_status
+quire_dtype_parse(const char *name, enum quire_dtype *dtype_out);
 
 #ifdef __cplusplus
 }

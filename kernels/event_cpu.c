@@ -70,7 +70,7 @@ struct cpu_record *quire_cpu_record_begin(struct cpu_event *event)
 	else
 		event->spare = record->next;
 	if (record != NULL) {
-		*record = (struct cpu_record){ .users = 2 };
+		*record = (struct cpu_record){.users = 2};
 		if (event->newest != NULL)
 			drop_locked(event, event->newest);
 		event->newest = record;
@@ -89,7 +89,8 @@ static void call_notices(struct cpu_device *device, const struct cpu_notice *fir
 
 	if (first->function != NULL)
 		first->function(first->argument);
-	for (struct cpu_notice *notice = first->next; notice != NULL; notice = notice->next) {
+	for (struct cpu_notice *notice = first->next; notice != NULL;
+	     notice = notice->next) {
 		notice->function(notice->argument);
 		last = notice;
 	}
@@ -188,8 +189,10 @@ static struct cpu_notice *take_notice(struct cpu_device *device)
 	return notice != NULL ? notice : malloc(sizeof(*notice));
 }
 
-/* Have one more function called for a record that is not done.  Called under the event's lock. */
-static enum quire_status add_notice(struct cpu_event *event, const struct cpu_notice *notice)
+/* Have one more function called for a record that is not done.  Called under the event's
+ * lock. */
+static enum quire_status add_notice(struct cpu_event *event,
+                                    const struct cpu_notice *notice)
 {
 	struct cpu_notice *first = &event->newest->notice;
 	struct cpu_notice *more;
@@ -211,7 +214,7 @@ enum quire_status quire_cpu_event_notify(struct quire_event *base,
                                          void (*function)(void *argument), void *argument)
 {
 	struct cpu_event *event = (struct cpu_event *)base;
-	struct cpu_notice notice = { .function = function, .argument = argument };
+	struct cpu_notice notice = {.function = function, .argument = argument};
 	enum quire_status status = QUIRE_OK;
 	bool pending;
 

@@ -21,22 +21,24 @@ static enum quire_status check_fields(const struct quire_shape *shape,
 		int64_t min;
 		int64_t max;
 	} fields[] = {
-		{ "layout", (int64_t)shape->layout, QUIRE_NHD, QUIRE_NHD },
-		{ "dtype", (int64_t)shape->dtype, 0, QUIRE_DTYPE_COUNT - 1 },
-		{ "num_layers", shape->num_layers, 1, NBYTES_MAX },
-		{ "num_pages", shape->num_pages, 1, QUIRE_PAGES_MAX },
-		{ "page_size", shape->page_size, 1, QUIRE_PAGE_SIZE_MAX },
-		{ "num_kv_heads", shape->num_kv_heads, 1, NBYTES_MAX },
-		{ "head_dim", shape->head_dim, 1, NBYTES_MAX },
+		{"layout", (int64_t)shape->layout, QUIRE_NHD, QUIRE_NHD},
+		{"dtype", (int64_t)shape->dtype, 0, QUIRE_DTYPE_COUNT - 1},
+		{"num_layers", shape->num_layers, 1, NBYTES_MAX},
+		{"num_pages", shape->num_pages, 1, QUIRE_PAGES_MAX},
+		{"page_size", shape->page_size, 1, QUIRE_PAGE_SIZE_MAX},
+		{"num_kv_heads", shape->num_kv_heads, 1, NBYTES_MAX},
+		{"head_dim", shape->head_dim, 1, NBYTES_MAX},
 	};
 
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
 		if (fields[i].value < fields[i].min)
-			return quire_refuse_bound(refusal_out, QUIRE_INVALID, fields[i].name, -1,
-			                          fields[i].value, fields[i].min);
+			return quire_refuse_bound(refusal_out, QUIRE_INVALID,
+			                          fields[i].name, -1, fields[i].value,
+			                          fields[i].min);
 		if (fields[i].value > fields[i].max)
-			return quire_refuse_bound(refusal_out, QUIRE_INVALID, fields[i].name, -1,
-			                          fields[i].value, fields[i].max);
+			return quire_refuse_bound(refusal_out, QUIRE_INVALID,
+			                          fields[i].name, -1, fields[i].value,
+			                          fields[i].max);
 	}
 	return QUIRE_OK;
 }
@@ -68,13 +70,13 @@ enum quire_status quire_geometry_init(const struct quire_shape *shape,
                                       struct quire_refusal *refusal_out)
 {
 	enum quire_status status = check_fields(shape, refusal_out);
-	struct quire_geometry g = { .num_layers = shape->num_layers };
+	struct quire_geometry g = {.num_layers = shape->num_layers};
 
 	if (status != QUIRE_OK)
 		return status;
 	if (!count_bytes(shape, &g.nbytes))
-		return quire_refuse_bound(refusal_out, QUIRE_INVALID, "bytes of the shape", -1, g.nbytes,
-		                          NBYTES_MAX);
+		return quire_refuse_bound(refusal_out, QUIRE_INVALID,
+		                          "bytes of the shape", -1, g.nbytes, NBYTES_MAX);
 	g.num_pages = shape->num_pages;
 	g.page_size = shape->page_size;
 	g.token_stride = shape->num_kv_heads * shape->head_dim;

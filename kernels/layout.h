@@ -26,8 +26,8 @@ enum quire_layout {
 	QUIRE_NHD,
 };
 
-/* What a cache holds.  All fields are 1 or more; num_pages <= QUIRE_PAGES_MAX, page_size <=
- * QUIRE_PAGE_SIZE_MAX, and the whole must fit in 2^62 bytes. */
+/* What a cache holds.  All fields are 1 or more; num_pages <= QUIRE_PAGES_MAX, page_size
+ * <= QUIRE_PAGE_SIZE_MAX, and the whole must fit in 2^62 bytes. */
 struct quire_shape {
 	enum quire_layout layout;
 	enum quire_dtype dtype;
@@ -56,7 +56,8 @@ struct quire_geometry {
 /*
  * quire_geometry_init - check a shape and derive its strides
  * @shape:   borrowed
- * @refusal_out: filled on refusal {what: the field, got, expected: its bound}; NULL allowed
+ * @refusal_out: filled on refusal {what: the field, got, expected: its bound}; NULL
+ *           allowed
  * Returns:  QUIRE_OK; QUIRE_INVALID: a field out of range or the product too large.
  * Threads:  any.
  */
@@ -83,8 +84,8 @@ quire_geometry_offset(const struct quire_geometry *geometry, int64_t layer, int6
 QUIRE_API const char *quire_layout_name(enum quire_layout layout);
 
 /* quire_layout_parse - QUIRE_OK; QUIRE_INVALID: no such name */
-QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_layout_parse(const char *name,
-                                                                enum quire_layout *layout_out);
+QUIRE_API QUIRE_MUST_CHECK enum quire_status
+quire_layout_parse(const char *name, enum quire_layout *layout_out);
 
 #ifdef __cplusplus
 }

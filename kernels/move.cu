@@ -13,8 +13,8 @@
 
 #include "kernels/dtype_impl.h"
 
-#define THREADS 256
-#define ROW_BLOCKS_MAX 32768
+#define THREADS           256
+#define ROW_BLOCKS_MAX    32768
 #define COLUMN_BLOCKS_MAX 64
 
 struct quire_cuda_move {
@@ -37,11 +37,11 @@ struct quire_cuda_move {
 	int64_t first_column;
 };
 
-#define FOR_ROWS(row, move) \
+#define FOR_ROWS(row, move)                                                \
 	for (int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y; \
 	     row < (move).rows; row += (int64_t)gridDim.x * blockDim.y)
 
-#define FOR_COLUMNS(column, move) \
+#define FOR_COLUMNS(column, move)                                             \
 	for (int64_t column = (int64_t)blockIdx.y * blockDim.x + threadIdx.x; \
 	     column < (move).columns; column += (int64_t)gridDim.y * blockDim.x)
 
@@ -58,27 +58,28 @@ static __device__ const Unit *unit_row(const char *base, int64_t row, int64_t co
 	return (const Unit *)base + row * columns;
 }
 
-template <typename Unit>
-static __global__ void write_units(struct quire_cuda_move move)
+template <typename Unit> static __global__ void write_units(struct quire_cuda_move move)
 {
-	FOR_ROWS(i, move) {
+	FOR_ROWS(i, move)
+	{
 		const struct quire_geometry *geometry = &move.geometry;
 		Unit *k = (Unit *)(move.storage + quire_slot_offset(geometry, &move.slots,
 		                                                    move.layer, i, 0));
 		Unit *v = (Unit *)(move.storage + quire_slot_offset(geometry, &move.slots,
 		                                                    move.layer, i, 1));
 
-		FOR_COLUMNS(column, move) {
+		FOR_COLUMNS(column, move)
+		{
 			k[column] = unit_row<Unit>(move.k, i, move.columns)[column];
 			v[column] = unit_row<Unit>(move.v, i, move.columns)[column];
 		}
 	}
 }
 
-template <typename Unit>
-static __global__ void read_units(struct quire_cuda_move move)
+template <typename Unit> static __global__ void read_units(struct quire_cuda_move move)
 {
-	FOR_ROWS(i, move) {
+	FOR_ROWS(i, move)
+	{
 		const struct quire_geometry *geometry = &move.geometry;
 		const Unit *k = (const Unit *)(move.storage +
 		                               quire_slot_offset(geometry, &move.slots,
@@ -87,7 +88,8 @@ static __global__ void read_units(struct quire_cuda_move move)
 		                               quire_slot_offset(geometry, &move.slots,
 		                                                 move.layer, i, 1));
 
-		FOR_COLUMNS(column, move) {
+		FOR_COLUMNS(column, move)
+		{
 			unit_row<Unit>(move.out, 2 * i, move.columns)[column] = k[column];
 			unit_row<Unit>(move.out, 2 * i + 1, move.columns)[column] =
 				v[column];
@@ -118,14 +120,16 @@ static __device__ void element_store(char *base, enum quire_dtype dtype, int64_t
 /* write_tokens between two dtypes; columns are elements. */
 static __global__ void write_elements(struct quire_cuda_move move)
 {
-	FOR_ROWS(i, move) {
+	FOR_ROWS(i, move)
+	{
 		const struct quire_geometry *geometry = &move.geometry;
 		char *k = move.storage +
 		          quire_slot_offset(geometry, &move.slots, move.layer, i, 0);
 		char *v = move.storage +
 		          quire_slot_offset(geometry, &move.slots, move.layer, i, 1);
 
-		FOR_COLUMNS(column, move) {
+		FOR_COLUMNS(column, move)
+		{
 			int64_t from = i * move.columns + column;
 
 			element_store(k, geometry->dtype, column,
@@ -143,63 +147,62 @@ static __device__ char *page_at(const struct quire_cuda_move *move, int64_t laye
 }
 
 /* Straight from page to page; a row is one pair in one layer. */
-template <typename Unit>
-static __global__ void copy_units(struct quire_cuda_move move)
+template <typename Unit> static __global__ void copy_units(struct quire_cuda_move move)
 {
-	FOR_ROWS(row, move) {
+	FOR_ROWS(row, move)
+	{
 		int64_t layer = row / move.n;
 		int64_t i = row % move.n;
 		const Unit *source = (const Unit *)page_at(&move, layer, move.source[i]);
 		Unit *target = (Unit *)page_at(&move, layer, move.target[i]);
 
 		FOR_COLUMNS(column, move)
-			target[column] = source[column];
+		target[column] = source[column];
 	}
 }
 
 /* A part of every source page into the scratch. */
-template <typename Unit>
-static __global__ void save_units(struct quire_cuda_move move)
+template <typename Unit> static __global__ void save_units(struct quire_cuda_move move)
 {
-	FOR_ROWS(i, move) {
+	FOR_ROWS(i, move)
+	{
 		const Unit *source =
 			(const Unit *)page_at(&move, move.layer, move.source[i]);
 		Unit *saved = unit_row<Unit>(move.scratch, i, move.columns);
 
 		FOR_COLUMNS(column, move)
-			saved[column] = source[move.first_column + column];
+		saved[column] = source[move.first_column + column];
 	}
 }
 
 /* The saved part into every target page. */
-template <typename Unit>
-static __global__ void restore_units(struct quire_cuda_move move)
+template <typename Unit> static __global__ void restore_units(struct quire_cuda_move move)
 {
-	FOR_ROWS(i, move) {
+	FOR_ROWS(i, move)
+	{
 		const Unit *saved = unit_row<Unit>(move.scratch, i, move.columns);
 		Unit *target = (Unit *)page_at(&move, move.layer, move.target[i]);
 
 		FOR_COLUMNS(column, move)
-			target[move.first_column + column] = saved[column];
+		target[move.first_column + column] = saved[column];
 	}
 }
 
 typedef void (*move_kernel)(struct quire_cuda_move move);
 
 /* One of each kind for units of 16, 4 and 2 bytes. */
-static const move_kernel write_kernels[] = { write_units<uint4>, write_units<uint32_t>,
-	                                     write_units<uint16_t> };
-static const move_kernel read_kernels[] = { read_units<uint4>, read_units<uint32_t>,
-	                                    read_units<uint16_t> };
-static const move_kernel copy_kernels[] = { copy_units<uint4>, copy_units<uint32_t>,
-	                                    copy_units<uint16_t> };
-static const move_kernel save_kernels[] = { save_units<uint4>, save_units<uint32_t>,
-	                                    save_units<uint16_t> };
-static const move_kernel restore_kernels[] = { restore_units<uint4>,
-	                                       restore_units<uint32_t>,
-	                                       restore_units<uint16_t> };
+static const move_kernel write_kernels[] = {write_units<uint4>, write_units<uint32_t>,
+                                            write_units<uint16_t>};
+static const move_kernel read_kernels[] = {read_units<uint4>, read_units<uint32_t>,
+                                           read_units<uint16_t>};
+static const move_kernel copy_kernels[] = {copy_units<uint4>, copy_units<uint32_t>,
+                                           copy_units<uint16_t>};
+static const move_kernel save_kernels[] = {save_units<uint4>, save_units<uint32_t>,
+                                           save_units<uint16_t>};
+static const move_kernel restore_kernels[] = {
+	restore_units<uint4>, restore_units<uint32_t>, restore_units<uint16_t>};
 
-static const int64_t unit_bytes[] = { 16, 4, 2 };
+static const int64_t unit_bytes[] = {16, 4, 2};
 
 /* The widest unit that divides all sizes and addresses, given joined by `or`. */
 static int widest_unit(uint64_t sizes)
@@ -218,7 +221,7 @@ static int64_t at_most(int64_t value, int64_t max)
 
 static int launch(move_kernel kernel, const struct quire_cuda_move *move, void *stream)
 {
-	void *arguments[] = { (void *)move };
+	void *arguments[] = {(void *)move};
 	unsigned wide = 1;
 	dim3 block;
 	dim3 grid;

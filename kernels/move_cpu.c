@@ -14,27 +14,27 @@
  * Converters of a run of elements.  The blocks in between make them right for memory of
  * any alignment.
  */
-#define CONVERTER(from_name, from_type, to_name, to_type) \
+#define CONVERTER(from_name, from_type, to_name, to_type)                      \
 	static void to_name##_of_##from_name(char *target, const char *source, \
-	                                     int64_t n) \
-	{ \
-		from_type in[BLOCK]; \
-		to_type out[BLOCK]; \
-\
-		for (; n >= BLOCK; n -= BLOCK) { \
-			memcpy(in, source, sizeof(in)); \
-			for (int i = 0; i < BLOCK; i++) \
-				out[i] = quire_##to_name##_of_f32( \
-					quire_f32_of_##from_name(in[i])); \
-			memcpy(target, out, sizeof(out)); \
-			source += sizeof(in); \
-			target += sizeof(out); \
-		} \
-		memcpy(in, source, (size_t)n * sizeof(in[0])); \
-		for (int64_t i = 0; i < n; i++) \
-			out[i] = quire_##to_name##_of_f32( \
-				quire_f32_of_##from_name(in[i])); \
-		memcpy(target, out, (size_t)n * sizeof(out[0])); \
+	                                     int64_t n)                        \
+	{                                                                      \
+		from_type in[BLOCK];                                           \
+		to_type out[BLOCK];                                            \
+                                                                               \
+		for (; n >= BLOCK; n -= BLOCK) {                               \
+			memcpy(in, source, sizeof(in));                        \
+			for (int i = 0; i < BLOCK; i++)                        \
+				out[i] = quire_##to_name##_of_f32(             \
+					quire_f32_of_##from_name(in[i]));      \
+			memcpy(target, out, sizeof(out));                      \
+			source += sizeof(in);                                  \
+			target += sizeof(out);                                 \
+		}                                                              \
+		memcpy(in, source, (size_t)n * sizeof(in[0]));                 \
+		for (int64_t i = 0; i < n; i++)                                \
+			out[i] = quire_##to_name##_of_f32(                     \
+				quire_f32_of_##from_name(in[i]));              \
+		memcpy(target, out, (size_t)n * sizeof(out[0]));               \
 	}
 
 CONVERTER(f32, float, f16, uint16_t)
@@ -58,9 +58,9 @@ typedef void (*converter)(char *target, const char *source, int64_t n);
 
 /* [from][to] */
 static const converter converters[QUIRE_DTYPE_COUNT][QUIRE_DTYPE_COUNT] = {
-	[QUIRE_F32] = { keep_4_bytes, f16_of_f32, bf16_of_f32 },
-	[QUIRE_F16] = { f32_of_f16, keep_2_bytes, bf16_of_f16 },
-	[QUIRE_BF16] = { f32_of_bf16, f16_of_bf16, keep_2_bytes },
+	[QUIRE_F32] = {keep_4_bytes, f16_of_f32, bf16_of_f32},
+	[QUIRE_F16] = {f32_of_f16, keep_2_bytes, bf16_of_f16},
+	[QUIRE_BF16] = {f32_of_bf16, f16_of_bf16, keep_2_bytes},
 };
 
 /* The first value of list[first .. last] outside 0 .. bound - 1. */

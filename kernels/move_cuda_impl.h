@@ -16,7 +16,7 @@ int quire_cuda_write_tokens(const struct quire_token_move *move, void *stream);
 int quire_cuda_read_tokens(const struct quire_token_move *move, void *stream);
 
 /* Bytes of scratch that are enough for any n pairs; more make fewer launches. */
-#define QUIRE_CUDA_SCRATCH_MIN(n) ((n) * INT64_C(16))
+#define QUIRE_CUDA_SCRATCH_MIN(n) ((n)*INT64_C(16))
 
 /*
  * quire_cuda_copy_pages - copy pages

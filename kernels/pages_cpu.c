@@ -37,7 +37,8 @@ struct page_order {
 static uint32_t map_place(const struct page_order *order, const int32_t *target,
                           int32_t page)
 {
-	/* Fibonacci hashing: the high bits of a product with 2^32 over the golden ratio. */
+	/* Fibonacci hashing: the high bits of a product with 2^32 over the golden ratio.
+	 * */
 	uint32_t place = (uint32_t)page * UINT32_C(0x9e3779b9) >> order->map_shift;
 
 	while (order->map[place] != 0 && target[order->map[place] - 1] != page)
@@ -55,11 +56,11 @@ static enum quire_status check_pages(const struct quire_page_move *move,
 		int32_t target = move->target[i];
 
 		if (source < 0 || source > last)
-			return quire_refuse_bound(refusal, QUIRE_INVALID, "source", i, source,
-			                          source < 0 ? 0 : last);
+			return quire_refuse_bound(refusal, QUIRE_INVALID, "source", i,
+			                          source, source < 0 ? 0 : last);
 		if (target < 0 || target > last)
-			return quire_refuse_bound(refusal, QUIRE_INVALID, "target", i, target,
-			                          target < 0 ? 0 : last);
+			return quire_refuse_bound(refusal, QUIRE_INVALID, "target", i,
+			                          target, target < 0 ? 0 : last);
 	}
 	return QUIRE_OK;
 }
@@ -100,7 +101,7 @@ static void count_readers(struct page_order *order, const struct quire_page_move
 
 static void add_step(struct page_order *order, int32_t source, int32_t target)
 {
-	order->steps[order->num_steps++] = (struct page_step){ source, target };
+	order->steps[order->num_steps++] = (struct page_step){source, target};
 }
 
 /* Run copy i, which is ready, and those that this makes ready one after the other. */
@@ -182,7 +183,7 @@ enum quire_status quire_cpu_run_copy_pages(const struct quire_page_move *move,
 		(size_t)(move->geometry->page_stride * move->geometry->element_bytes);
 	size_t n = (size_t)move->n;
 	size_t map_size = 4;
-	struct page_order order = { 0 };
+	struct page_order order = {0};
 	char *memory;
 
 	if (status != QUIRE_OK || n == 0)
@@ -196,7 +197,8 @@ enum quire_status quire_cpu_run_copy_pages(const struct quire_page_move *move,
 	                               page_bytes + 2 * n * sizeof(*order.steps) +
 	                                       (map_size + 2 * n) * sizeof(int32_t));
 	if (memory == NULL)
-		return quire_refuse_what(refusal, QUIRE_NO_MEMORY, "scratch of copy_pages");
+		return quire_refuse_what(refusal, QUIRE_NO_MEMORY,
+		                         "scratch of copy_pages");
 	order.steps = (struct page_step *)memory;
 	order.map = (int32_t *)(order.steps + 2 * n);
 	order.map_mask = (uint32_t)map_size - 1;

@@ -44,8 +44,8 @@ static void add_name(XXH3_state_t *state, const char *name)
 static void add_table(XXH3_state_t *state, const struct quire_plan *plan,
                       const struct quire_table *table)
 {
-	const int32_t counts[] = { table->rows, table->tokens, table->pages,
-		                   table->bucket_rows, table->bucket_tokens };
+	const int32_t counts[] = {table->rows, table->tokens, table->pages,
+	                          table->bucket_rows, table->bucket_tokens};
 	int64_t rows = table->bucket_rows;
 	int64_t tokens = table->bucket_tokens;
 

@@ -10,7 +10,7 @@
 
 /* The schedule's times: exact integers. */
 #define PREFILL_NS INT64_C(100000)
-#define STEP_NS INT64_C(30000000)
+#define STEP_NS    INT64_C(30000000)
 
 /* What a served request does next: take the page of output step `step`, or end. */
 struct event {
@@ -128,7 +128,7 @@ static void arrive(struct schedule *schedule, const struct quire_request_row *ro
 	struct event event = {
 		.row = row,
 		.pages = (row->input_tokens + schedule->page_size - 1) /
-		         schedule->page_size,
+	                 schedule->page_size,
 		.step = first_take(row, schedule->page_size),
 	};
 
@@ -163,7 +163,7 @@ enum quire_status quire_requests_ideal(const struct quire_requests *requests,
                                        int64_t page_size, int64_t *peak_out,
                                        int64_t *takes_out)
 {
-	struct schedule schedule = { .page_size = page_size };
+	struct schedule schedule = {.page_size = page_size};
 
 	if (page_size < 1 || page_size > QUIRE_PAGE_SIZE_MAX || !rows_are_sound(requests))
 		return QUIRE_INVALID;

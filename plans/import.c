@@ -57,9 +57,7 @@ static enum quire_status put_command(struct import *import, enum quire_command_k
                                      uint64_t request)
 {
 	struct quire_trace_record record = {
-		.command = { .kind = kind,
-		             .request = request,
-		             .label = QUIRE_LABEL_MAIN },
+		.command = {.kind = kind, .request = request, .label = QUIRE_LABEL_MAIN},
 	};
 
 	return quire_trace_write(import->writer, &record, import->refusal_out);
@@ -127,9 +125,9 @@ static void add_segment(struct import *import, struct quire_step *step,
 /* One step: decode tokens first, then prompts with what is left of the budget. */
 static enum quire_status put_step(struct import *import)
 {
-	struct quire_step step = { .segments = import->segments };
+	struct quire_step step = {.segments = import->segments};
 	struct quire_trace_record record = {
-		.command = { .kind = QUIRE_COMMAND_SUBMIT, .step = &step },
+		.command = {.kind = QUIRE_COMMAND_SUBMIT, .step = &step},
 	};
 	int64_t budget;
 
@@ -220,13 +218,12 @@ static enum quire_status run_policy(struct import *import,
 	return status;
 }
 
-enum quire_status
-quire_import_requests(const struct quire_requests *requests,
-                      const struct quire_trace_header *header,
-                      struct quire_trace_writer *writer,
-                      void (*progress)(void *argument, int64_t done, int64_t of),
-                      void *progress_argument, struct quire_import_summary *summary_out,
-                      struct quire_refusal *refusal_out)
+enum quire_status quire_import_requests(
+	const struct quire_requests *requests, const struct quire_trace_header *header,
+	struct quire_trace_writer *writer,
+	void (*progress)(void *argument, int64_t done, int64_t of),
+	void *progress_argument, struct quire_import_summary *summary_out,
+	struct quire_refusal *refusal_out)
 {
 	struct import import = {
 		.requests = requests,
@@ -235,9 +232,9 @@ quire_import_requests(const struct quire_requests *requests,
 		.refusal_out = refusal_out,
 		.capacity = header->num_pages - header->sink,
 		.running_max = header->rows_max < header->requests_max
-		                       ? header->rows_max
-		                       : header->requests_max,
-		.summary = { .requests = requests->num_rows },
+	                               ? header->rows_max
+	                               : header->requests_max,
+		.summary = {.requests = requests->num_rows},
 	};
 	enum quire_status status = check_input(&import);
 

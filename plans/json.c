@@ -20,7 +20,7 @@ enum quire_status quire_json_parse(struct quire_json *json,
 	json_t *root =
 		json_loadb(line->text, line->length, JSON_REJECT_DUPLICATES, &error);
 
-	*json = (struct quire_json){ .line = lines->line, .refusal_out = refusal_out };
+	*json = (struct quire_json){.line = lines->line, .refusal_out = refusal_out};
 	if (root == NULL && json_error_code(&error) == json_error_numeric_overflow) {
 		json->wide = true;
 		root = json_loadb(line->text, line->length,

@@ -27,12 +27,11 @@ struct quire_place {
 	const char *name;
 };
 
-#define QUIRE_FIELD(field_name) \
-	(&(const struct quire_place){ NULL, -1, (field_name) })
+#define QUIRE_FIELD(field_name) (&(const struct quire_place){NULL, -1, (field_name)})
 #define QUIRE_FIELD_OF(object, field_name) \
-	(&(const struct quire_place){ (object), -1, (field_name) })
+	(&(const struct quire_place){(object), -1, (field_name)})
 #define QUIRE_FIELD_AT(list, place_in_list, field_name) \
-	(&(const struct quire_place){ (list), (place_in_list), (field_name) })
+	(&(const struct quire_place){(list), (place_in_list), (field_name)})
 
 /*
  * quire_json_parse - a line as an object

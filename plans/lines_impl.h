@@ -13,14 +13,14 @@
 
 struct quire_lines {
 	int fd;
-	bool at_end;      /* the file has no more bytes than the buffer holds */
+	bool at_end; /* the file has no more bytes than the buffer holds */
 	char *buffer;
 	size_t size;
-	size_t start;     /* bytes [start, end) are read and not yet handed out */
+	size_t start; /* bytes [start, end) are read and not yet handed out */
 	size_t end;
-	size_t scanned;   /* bytes [start, scanned) hold no newline */
-	int64_t line;     /* number of the line handed out last, 1-based */
-	int64_t consumed; /* bytes handed out, newlines counted */
+	size_t scanned;    /* bytes [start, scanned) hold no newline */
+	int64_t line;      /* number of the line handed out last, 1-based */
+	int64_t consumed;  /* bytes handed out, newlines counted */
 	int64_t file_size; /* -1: not known */
 };
 

@@ -23,23 +23,22 @@ static enum quire_status check_limits(const struct quire_slot_limits *limits,
 		const char *name;
 		int64_t value, min, max;
 	} bounds[] = {
-		{ "tables_max", limits->tables_max, 1, QUIRE_TABLES_MAX },
-		{ "rows_max", limits->rows_max, 1, QUIRE_ROWS_MAX },
-		{ "tokens_max", limits->tokens_max, 1, QUIRE_TOKENS_MAX },
-		{ "pages_max", limits->pages_max, 1, INT32_MAX },
-		{ "block_width", limits->block_width, 0, QUIRE_PAGES_MAX },
-		{ "work_max", limits->work_max, 0, QUIRE_WORK_MAX },
-		{ "user_bytes", limits->user_bytes, 0, QUIRE_USER_BYTES_MAX },
+		{"tables_max", limits->tables_max, 1, QUIRE_TABLES_MAX},
+		{"rows_max", limits->rows_max, 1, QUIRE_ROWS_MAX},
+		{"tokens_max", limits->tokens_max, 1, QUIRE_TOKENS_MAX},
+		{"pages_max", limits->pages_max, 1, INT32_MAX},
+		{"block_width", limits->block_width, 0, QUIRE_PAGES_MAX},
+		{"work_max", limits->work_max, 0, QUIRE_WORK_MAX},
+		{"user_bytes", limits->user_bytes, 0, QUIRE_USER_BYTES_MAX},
 	};
 
 	for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
 		int64_t value = bounds[i].value;
 
 		if (value < bounds[i].min || value > bounds[i].max)
-			return quire_refuse_bound(refusal_out, QUIRE_INVALID, bounds[i].name, -1,
-			                          value,
-			                          value < bounds[i].min ? bounds[i].min
-			                                                : bounds[i].max);
+			return quire_refuse_bound(
+				refusal_out, QUIRE_INVALID, bounds[i].name, -1, value,
+				value < bounds[i].min ? bounds[i].min : bounds[i].max);
 	}
 	return QUIRE_OK;
 }
@@ -57,7 +56,7 @@ enum quire_status quire_slot_layout_init(const struct quire_slot_limits *limits,
                                          struct quire_slot_layout *layout_out,
                                          struct quire_refusal *refusal_out)
 {
-	struct quire_slot_layout layout = { .limits = *limits };
+	struct quire_slot_layout layout = {.limits = *limits};
 	enum quire_status status = check_limits(limits, refusal_out);
 	int64_t rows = limits->rows_max;
 	int64_t tokens = limits->tokens_max;
@@ -177,14 +176,14 @@ enum quire_status quire_grouping_init(struct quire_grouping *grouping,
 
 		if (!combined_is_sound(&combined[i], present, &taken) ||
 		    (names & name) != 0)
-			return quire_refuse_bound(refusal_out, QUIRE_INVALID, "combined", i, 0,
-			                          0);
+			return quire_refuse_bound(refusal_out, QUIRE_INVALID, "combined",
+			                          i, 0, 0);
 		names |= name;
 	}
 	num_tables = num_combined + __builtin_popcountll(present & ~taken);
 	if (num_tables > tables_max)
-		return quire_refuse_bound(refusal_out, QUIRE_LIMIT, "tables_max", -1, num_tables,
-		                          tables_max);
+		return quire_refuse_bound(refusal_out, QUIRE_LIMIT, "tables_max", -1,
+		                          num_tables, tables_max);
 	QUIRE_ASSERT(num_tables <= QUIRE_TABLES_MAX);
 
 	memset(grouping->table_of, -1, sizeof(grouping->table_of));
@@ -294,7 +293,7 @@ static inline void put_row(struct cursor *at, const struct page_arithmetic *page
 static void start_members(const struct quire_grouping *grouping, int32_t t,
                           struct cursor *cursors)
 {
-	struct cursor next = { .table = cursors[grouping->members[t][0]].table };
+	struct cursor next = {.table = cursors[grouping->members[t][0]].table};
 
 	for (int32_t m = 0; m < grouping->num_members[t]; m++) {
 		struct cursor *cursor = &cursors[grouping->members[t][m]];
@@ -316,7 +315,7 @@ static void start_cursors(struct quire_plan *plan, const struct quire_grouping *
 	for (int32_t t = 0; t < grouping->num_tables; t++) {
 		for (int32_t m = 0; m < grouping->num_members[t]; m++)
 			cursors[grouping->members[t][m]] =
-				(struct cursor){ .table = &plan->tables[t] };
+				(struct cursor){.table = &plan->tables[t]};
 		combined = combined || grouping->num_members[t] > 1;
 	}
 	if (!combined)
@@ -378,8 +377,8 @@ void quire_plan_build(struct quire_plan *plan, const struct quire_grouping *grou
 	const struct page_arithmetic page = {
 		.size = page_size,
 		.shift = (page_size & (page_size - 1)) == 0
-		                 ? __builtin_ctz((unsigned)page_size)
-		                 : -1,
+	                         ? __builtin_ctz((unsigned)page_size)
+	                         : -1,
 	};
 	struct cursor cursors[QUIRE_LABELS_MAX];
 
@@ -455,7 +454,7 @@ static void add_table_ranges(struct range_list *list, const struct quire_table *
 
 int32_t quire_plan_ranges(const struct quire_plan *plan, struct quire_slot_range *ranges)
 {
-	struct range_list list = { .plan = plan, .ranges = ranges };
+	struct range_list list = {.plan = plan, .ranges = ranges};
 
 	for (int32_t t = 0; t < plan->num_tables; t++)
 		add_table_ranges(&list, &plan->tables[t]);

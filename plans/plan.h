@@ -5,20 +5,20 @@
  * Plans: a step made executable, as index tables in a slot.
  *
  * Overview
- *   A step's rows are grouped into tables: combined labels first, in the order given (sources
- *   concatenated label by label, batch order inside), then the other labels in order of first
- *   appearance.  Each table is what one launch of an attention kernel needs (the tensors that
- *   FlashInfer's paged prefill and decode wrappers take).
+ *   A step's rows are grouped into tables: combined labels first, in the order given
+ *   (sources concatenated label by label, batch order inside), then the other labels in
+ *   order of first appearance.  Each table is what one launch of an attention kernel
+ *   needs (the tensors that FlashInfer's paged prefill and decode wrappers take).
  *
  * A slot
- *   One block of memory, twice: the host half (pinned), which the planner fills, and the device
- *   half with the same layout.  Every array has one fixed place per (slot, table index), so a
- *   captured CUDA graph can read it, and a later plan may patch what is there.  A struct
- *   quire_plan is a view over a slot: its pointers name the host half, and
- *   quire_plan_device() turns one into its twin.
+ *   One block of memory, twice: the host half (pinned), which the planner fills, and the
+ *   device half with the same layout.  Every array has one fixed place per (slot, table
+ *   index), so a captured CUDA graph can read it, and a later plan may patch what is
+ *   there.  A struct quire_plan is a view over a slot: its pointers name the host half,
+ *   and quire_plan_device() turns one into its twin.
  *
- * The tables.  Over the views i of one table, in order, with length_i after the span and ps the
- * page size (int32 unless said):
+ * The tables.  Over the views i of one table, in order, with length_i after the span and
+ * ps the page size (int32 unless said):
  *
  *   npages_i            = ceil(length_i / ps)
  *   qo_indptr[i+1]      = qo_indptr[i] + span_i, from 0
@@ -26,16 +26,16 @@
  *   kv_indices          = concatenation of the first npages_i pages of each view
  *   kv_last_page_len[i] = length_i mod ps, or ps when that is 0 (also for length 0)
  *   last_token[i]       = qo_indptr[i+1] - 1, or -1 for span 0
- *   row_request[i]      (int64), row_label[i] (label id), row_tag[i] (uint64): the segment's
- *   token j of row i, g = length_i - span_i + j:
+ *   row_request[i]      (int64), row_label[i] (label id), row_tag[i] (uint64): the
+ *   segment's token j of row i, g = length_i - span_i + j:
  *     slot_page = pages_i[g / ps], slot_offset = g mod ps, position = released_i + g
  *
- *   Padding to a captured shape (bucket_rows, bucket_tokens): rows repeat the last indptr with
- *   kv_last_page_len ps, last_token -1, request -1, label -1, tag 0; tokens are
+ *   Padding to a captured shape (bucket_rows, bucket_tokens): rows repeat the last indptr
+ *   with kv_last_page_len ps, last_token -1, request -1, label -1, tag 0; tokens are
  *   (page 0, offset 0, position 0): the sink.
  *
- *   block_table, when asked for: [bucket_rows, block_width], row i holds its npages_i pages,
- *   then zeros.
+ *   block_table, when asked for: [bucket_rows, block_width], row i holds its npages_i
+ *   pages, then zeros.
  *
  * Source: REFERENCE of the documented cycle (mstar), FlashInfer's page table layout.
  */
@@ -83,8 +83,8 @@ struct quire_slot_layout {
 };
 
 struct quire_table {
-	int32_t name;     /* label id of the label or combined name */
-	int32_t rows;     /* live rows, tokens and pages ... */
+	int32_t name; /* label id of the label or combined name */
+	int32_t rows; /* live rows, tokens and pages ... */
 	int32_t tokens;
 	int32_t pages;
 	int32_t bucket_rows; /* ... and with padding (without a bucket: the same) */
@@ -105,7 +105,7 @@ struct quire_table {
 
 struct quire_plan {
 	uint64_t ticket;
-	uint64_t step;     /* steps planned so far, this one included: 1, 2, ... */
+	uint64_t step; /* steps planned so far, this one included: 1, 2, ... */
 	int32_t page_size;
 	int32_t num_tables;
 	int32_t block_width;
@@ -116,7 +116,8 @@ struct quire_plan {
 	int64_t user_bytes;
 	char *host;   /* start of the host half */
 	char *device; /* start of the device half */
-	const char (*label_names)[QUIRE_LABEL_BYTES]; /* by label id; lent by the runtime */
+	const char (
+		*label_names)[QUIRE_LABEL_BYTES]; /* by label id; lent by the runtime */
 	struct quire_table tables[QUIRE_TABLES_MAX];
 };
 
@@ -126,8 +127,8 @@ struct quire_view {
 	uint64_t tag;
 	int32_t label; /* label id, 0..QUIRE_LABELS_MAX-1 */
 	int32_t span;
-	int32_t length;   /* live tokens after the span */
-	int32_t released; /* tokens released from the front */
+	int32_t length;       /* live tokens after the span */
+	int32_t released;     /* tokens released from the front */
 	const int32_t *pages; /* at least ceil(length / page_size) */
 };
 
@@ -135,8 +136,8 @@ struct quire_view {
 struct quire_grouping {
 	int32_t num_tables;
 	int32_t num_members[QUIRE_TABLES_MAX];
-	int32_t name[QUIRE_TABLES_MAX];         /* label id */
-	int8_t table_of[QUIRE_LABELS_MAX];      /* label id -> table, -1: not in this step */
+	int32_t name[QUIRE_TABLES_MAX];    /* label id */
+	int8_t table_of[QUIRE_LABELS_MAX]; /* label id -> table, -1: not in this step */
 	uint8_t members[QUIRE_TABLES_MAX][QUIRE_LABELS_MAX]; /* label ids, in row order */
 };
 
@@ -158,45 +159,48 @@ static inline void *quire_plan_device(const struct quire_plan *plan, const void 
  * @limits:  borrowed
  * Returns:  QUIRE_OK; QUIRE_INVALID {what: the field, got, expected}.
  */
-QUIRE_API QUIRE_MUST_CHECK enum quire_status
-quire_slot_layout_init(const struct quire_slot_limits *limits,
-                       struct quire_slot_layout *layout_out,
-                       struct quire_refusal *refusal_out);
+QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_slot_layout_init(
+	const struct quire_slot_limits *limits, struct quire_slot_layout *layout_out,
+	struct quire_refusal *refusal_out);
 
 /*
  * quire_plan_bind - a plan as a view over a slot: all pointers set, no table yet
  * @host, @device: kept; slot_bytes each
  */
-QUIRE_API void quire_plan_bind(struct quire_plan *plan, const struct quire_slot_layout *layout,
-                               char *host, char *device);
+QUIRE_API void quire_plan_bind(struct quire_plan *plan,
+                               const struct quire_slot_layout *layout, char *host,
+                               char *device);
 
 /*
  * quire_grouping_init - which tables a step has
  * @labels:  borrowed; label id of each segment, in batch order
  * @combined: borrowed; ids
  * @tables_max: tables that a slot holds
- * Returns:  QUIRE_OK; QUIRE_INVALID {what "combined", index}: an empty list, a label without a
- *           segment or in two lists, a name that is also a label outside its list, or a name
- *           twice; QUIRE_LIMIT {what "tables_max"}.
+ * Returns:  QUIRE_OK; QUIRE_INVALID {what "combined", index}: an empty list, a label
+ *           without a segment or in two lists, a name that is also a label outside its
+ *           list, or a name twice; QUIRE_LIMIT {what "tables_max"}.
  * Cost:     O(segments + labels).
  */
-QUIRE_API QUIRE_MUST_CHECK enum quire_status
-quire_grouping_init(struct quire_grouping *grouping, const int32_t *labels, int32_t num_segments,
-                    const struct quire_combined_ids *combined, int32_t num_combined,
-                    int32_t tables_max, struct quire_refusal *refusal_out);
+QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_grouping_init(
+	struct quire_grouping *grouping, const int32_t *labels, int32_t num_segments,
+	const struct quire_combined_ids *combined, int32_t num_combined,
+	int32_t tables_max, struct quire_refusal *refusal_out);
 
 /*
  * quire_plan_build - fill a bound plan's tables; pure arithmetic
  * @plan:    bound; ticket, step, label_names are the caller's
- * @views:   borrowed, in batch order; counts within the slot's limits (the caller checked)
- * @bucket_rows, @bucket_tokens: captured shape, both 0 for none; not less than any table needs
+ * @views:   borrowed, in batch order; counts within the slot's limits (the caller
+ *           checked)
+ * @bucket_rows, @bucket_tokens: captured shape, both 0 for none; not less than any table
+ *           needs
  * @row_of_view: filled, [num_views]: each view's row in its table; NULL allowed
  * Cost:     O(rows + tokens + pages); no allocation.
  */
-QUIRE_API void quire_plan_build(struct quire_plan *plan, const struct quire_grouping *grouping,
+QUIRE_API void quire_plan_build(struct quire_plan *plan,
+                                const struct quire_grouping *grouping,
                                 const struct quire_view *views, int32_t num_views,
-                                int32_t page_size, int32_t bucket_rows, int32_t bucket_tokens,
-                                int32_t *row_of_view);
+                                int32_t page_size, int32_t bucket_rows,
+                                int32_t bucket_tokens, int32_t *row_of_view);
 
 /* Bytes [offset, offset + bytes) of a slot. */
 struct quire_slot_range {
@@ -227,8 +231,8 @@ QUIRE_API uint64_t quire_plan_digest(const struct quire_plan *plan);
  * @detail:  pages_short of NO_PAGES, got of STALE, otherwise 0
  * @plan_digest: of a submit with status OK, otherwise 0
  */
-QUIRE_API uint64_t quire_run_digest_add(uint64_t run, enum quire_status status, int64_t detail,
-                                        uint64_t plan_digest);
+QUIRE_API uint64_t quire_run_digest_add(uint64_t run, enum quire_status status,
+                                        int64_t detail, uint64_t plan_digest);
 
 #ifdef __cplusplus
 }

@@ -72,8 +72,8 @@ static bool take_char(struct cursor *cursor, char c)
 /* Days since 1970-01-01 of a date of the Gregorian calendar; @month counts from 1. */
 static int64_t days_of(int64_t year, int64_t month, int64_t day)
 {
-	static const int before[] = { 0,   31,  59,  90,  120, 151,
-		                      181, 212, 243, 273, 304, 334 };
+	static const int before[] = {0,   31,  59,  90,  120, 151,
+	                             181, 212, 243, 273, 304, 334};
 	bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
 	int64_t past = year - 1;
 	int64_t leaps = past / 4 - past / 100 + past / 400;
@@ -129,8 +129,8 @@ static enum quire_status refuse_field(const struct reading *reading, const char 
 static enum quire_status parse_azure(const struct reading *reading, int64_t *ns_out,
                                      struct quire_request_row *row)
 {
-	struct cursor cursor = { reading->line.text,
-		                 reading->line.text + reading->line.length };
+	struct cursor cursor = {reading->line.text,
+	                        reading->line.text + reading->line.length};
 
 	if (cursor.end > cursor.at && cursor.end[-1] == '\r')
 		cursor.end--;
@@ -160,7 +160,8 @@ static enum quire_status parse_mooncake(const struct reading *reading, int64_t *
 	                                            &reading->line, reading->refusal_out);
 
 	if (status == QUIRE_OK && json_object_get(json.root, "quire") != NULL)
-		status = quire_fault(reading->refusal_out, QUIRE_FORMAT, reading->lines.line,
+		status = quire_fault(reading->refusal_out, QUIRE_FORMAT,
+		                     reading->lines.line,
 		                     "a plan trace, not a request trace");
 	if (status == QUIRE_OK)
 		status = quire_json_int(&json, json_object_get(json.root, "timestamp"),
@@ -273,7 +274,7 @@ enum quire_status quire_requests_read(const char *path, int64_t rows_max,
                                       struct quire_requests *requests_out,
                                       struct quire_refusal *refusal_out)
 {
-	struct reading reading = { .refusal_out = refusal_out };
+	struct reading reading = {.refusal_out = refusal_out};
 	enum quire_status status = quire_lines_open(&reading.lines, path, refusal_out);
 
 	if (status != QUIRE_OK)

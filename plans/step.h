@@ -4,9 +4,9 @@
 /*
  * Commands and steps as data: what a client asks a runtime to do.
  *
- * Words: a *stream* is one (request, label).  A *segment* adds `span` tokens to one stream, whose
- * author expects it to be `at` tokens long; span 0 reads it without extending it.  A *step* is an
- * ordered list of segments: one batch.
+ * Words: a *stream* is one (request, label).  A *segment* adds `span` tokens to one
+ * stream, whose author expects it to be `at` tokens long; span 0 reads it without
+ * extending it.  A *step* is an ordered list of segments: one batch.
  */
 #include <quire/runtime/limits.h>
 #include <quire/runtime/status.h>
@@ -37,7 +37,8 @@ struct quire_segment {
 	uint64_t tag;      /* the user's own word, passed through to row_tag */
 };
 
-/* Several labels planned as one table under a new name: sources concatenated label by label. */
+/* Several labels planned as one table under a new name: sources concatenated label by
+ * label. */
 struct quire_combined {
 	const char *name;
 	const char *const *labels;
@@ -51,24 +52,27 @@ enum quire_work_kind {
 };
 
 /*
- * One entry of a step's built-in work, run in list order on the compute stream.  Memory is
- * device memory (on cpu: any), kept until the step has retired.
+ * One entry of a step's built-in work, run in list order on the compute stream.  Memory
+ * is device memory (on cpu: any), kept until the step has retired.
  */
 struct quire_work {
 	enum quire_work_kind kind;
 	int32_t layer; /* WRITE, READ */
 	union {
 		struct {
-			int32_t table; /* index in the plan's tables; padding rows are not written */
+			/* Index in the plan's tables; padding rows are not written. */
+			int32_t table;
 			int32_t dtype; /* enum quire_dtype of k and v */
-			const void *k; /* [tokens, num_kv_heads, head_dim] in packed token order */
+			/* [tokens, num_kv_heads, head_dim] in packed token order */
+			const void *k;
 			const void *v;
 		} write;
 		struct {
 			int32_t segment; /* index in the step's segments */
 			int32_t first;   /* first live token to read */
-			int32_t count;   /* tokens; first + count <= length after the span */
-			void *out;       /* [count, 2, num_kv_heads, head_dim] of the cache's dtype */
+			int32_t count;   /* first + count <= length after the span */
+			/* [count, 2, num_kv_heads, head_dim] of the cache's dtype */
+			void *out;
 		} read;
 		struct {
 			int32_t source_segment;
@@ -80,16 +84,18 @@ struct quire_work {
 };
 
 /*
- * An engine's own work in place of the built-in list.  Called on the executor thread, in plan
- * order, while the plan is issued: queue kernels on `compute` and return.  What it queues on
- * other device streams and touches the plan's pages or tables must be joined to `compute`
- * before it returns.  It may not call blocking functions of the runtime (WOULD_BLOCK).
- * Anything but QUIRE_OK fails the runtime with QUIRE_CALLBACK.
+ * An engine's own work in place of the built-in list.  Called on the executor thread, in
+ * plan order, while the plan is issued: queue kernels on `compute` and return.  What it
+ * queues on other device streams and touches the plan's pages or tables must be joined to
+ * `compute` before it returns.  It may not call blocking functions of the runtime
+ * (WOULD_BLOCK). Anything but QUIRE_OK fails the runtime with QUIRE_CALLBACK.
  */
-typedef enum quire_status (*quire_step_function)(void *argument, const struct quire_plan *plan,
+typedef enum quire_status (*quire_step_function)(void *argument,
+                                                 const struct quire_plan *plan,
                                                  struct quire_dstream *compute);
 
-/* Tokens are written but do not count: lengths stay, the pages taken stay on the streams. */
+/* Tokens are written but do not count: lengths stay, the pages taken stay on the streams.
+ * */
 #define QUIRE_STEP_NO_COMMIT (1u << 0)
 /* Answer AGAIN where the step would have to wait for retiring pages. */
 #define QUIRE_STEP_NO_WAIT (1u << 1)
@@ -99,8 +105,8 @@ struct quire_step {
 	int32_t num_segments;
 	int32_t num_combined;
 	const struct quire_combined *combined;
-	int32_t bucket_tokens; /* captured shape: every table padded to this; 0 with bucket_rows */
-	int32_t bucket_rows;   /* 0: no padding */
+	int32_t bucket_tokens; /* captured shape: every table is padded to it; ... */
+	int32_t bucket_rows;   /* ... both 0: no padding */
 	uint32_t flags;        /* QUIRE_STEP_* */
 	int32_t num_work;
 	const struct quire_work *work; /* built-in work, or ... */
@@ -117,9 +123,9 @@ enum quire_command_kind {
 
 struct quire_command {
 	enum quire_command_kind kind;
-	uint64_t request;              /* OPEN, CLOSE, RESET */
-	const char *label;             /* RESET; NULL: "main" */
-	int32_t keep_pages;            /* RESET: not 0 to keep solely owned pages on the stream */
+	uint64_t request;   /* OPEN, CLOSE, RESET */
+	const char *label;  /* RESET; NULL: "main" */
+	int32_t keep_pages; /* RESET: not 0 to keep solely owned pages on the stream */
 	const struct quire_step *step; /* SUBMIT */
 };
 

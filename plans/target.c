@@ -22,7 +22,7 @@
 #define NAME_TAIL_BYTES 40
 
 /* Permissions of a file that replaces nothing, before the umask. */
-#define MODE_NEW 0666
+#define MODE_NEW  0666
 #define MODE_BITS 07777
 
 static void free_names(struct quire_target *target)
@@ -47,8 +47,8 @@ static enum quire_status open_straight(struct quire_target *target,
 static int try_names(struct quire_target *target, int (*use)(struct quire_target *target))
 {
 	for (int attempt = 0; attempt < NAMES_MAX; attempt++) {
-		snprintf(target->temporary, strlen(target->path) + NAME_TAIL_BYTES, "%s.%ld-%d.tmp",
-		         target->path, (long)getpid(), attempt);
+		snprintf(target->temporary, strlen(target->path) + NAME_TAIL_BYTES,
+		         "%s.%ld-%d.tmp", target->path, (long)getpid(), attempt);
 		if (use(target) >= 0)
 			return 0;
 		if (errno != EEXIST)
@@ -90,10 +90,12 @@ static enum quire_status open_beside(struct quire_target *target,
 {
 	target->temporary = malloc(strlen(target->path) + NAME_TAIL_BYTES);
 	if (target->temporary == NULL)
-		return quire_fault(refusal_out, QUIRE_NO_MEMORY, 0, "no memory for a name");
+		return quire_fault(refusal_out, QUIRE_NO_MEMORY, 0,
+		                   "no memory for a name");
 	if (create(target) != 0)
 		return quire_fault(refusal_out, QUIRE_IO, 0,
-		                   "cannot create a file beside \"%s\": %m", target->path);
+		                   "cannot create a file beside \"%s\": %m",
+		                   target->path);
 	return QUIRE_OK;
 }
 
@@ -105,7 +107,8 @@ static enum quire_status open_file(struct quire_target *target,
 	if (stat(target->name, &about) != 0) {
 		if (lstat(target->name, &about) == 0)
 			return quire_fault(refusal_out, QUIRE_IO, 0,
-			                   "\"%s\" is a link that leads nowhere", target->name);
+			                   "\"%s\" is a link that leads nowhere",
+			                   target->name);
 		target->path = strdup(target->name);
 		if (target->path == NULL)
 			return quire_fault(refusal_out, QUIRE_NO_MEMORY, 0,
@@ -131,7 +134,8 @@ enum quire_status quire_target_open(struct quire_target *target, const char *pat
 	*target = (struct quire_target){
 		.fd = STDOUT_FILENO, .mode = MODE_NEW, .name = strdup(path)};
 	if (target->name == NULL)
-		return quire_fault(refusal_out, QUIRE_NO_MEMORY, 0, "no memory for a name");
+		return quire_fault(refusal_out, QUIRE_NO_MEMORY, 0,
+		                   "no memory for a name");
 	if (strcmp(path, "-") != 0)
 		status = open_file(target, refusal_out);
 	if (status != QUIRE_OK)
@@ -156,8 +160,8 @@ enum quire_status quire_target_commit(struct quire_target *target,
 		target->unnamed = false;
 	if (target->unnamed || close_target(target) != 0 ||
 	    (target->path != NULL && rename(target->temporary, target->path) != 0))
-		status = quire_fault(refusal_out, QUIRE_IO, 0, "cannot write to \"%s\": %m",
-		                     target->name);
+		status = quire_fault(refusal_out, QUIRE_IO, 0,
+		                     "cannot write to \"%s\": %m", target->name);
 	if (status == QUIRE_OK)
 		free_names(target);
 	else

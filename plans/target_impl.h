@@ -4,11 +4,11 @@
 /*
  * A target: an output file that is there whole or not at all.
  *
- * The bytes go to a file without a name in the target's folder, which the commit names and
- * renames over the target, keeping the mode of what it replaces; so whatever ends the process
- * before leaves nothing behind.  Where the file system knows no files without names, the file
- * has a temporary one, "PATH.PROCESS-ATTEMPT.tmp".  Links are followed; a pipe or a device
- * is written to as it is, and so is standard output, "-".
+ * The bytes go to a file without a name in the target's folder, which the commit names
+ * and renames over the target, keeping the mode of what it replaces; so whatever ends the
+ * process before leaves nothing behind.  Where the file system knows no files without
+ * names, the file has a temporary one, "PATH.PROCESS-ATTEMPT.tmp".  Links are followed; a
+ * pipe or a device is written to as it is, and so is standard output, "-".
  */
 #include <quire/runtime/status.h>
 
@@ -17,18 +17,20 @@
 
 struct quire_target {
 	int fd;
-	bool unnamed;    /* the file has no name yet */
-	mode_t mode;     /* permissions to create it with */
-	char *name;      /* as it was given */
-	char *path;      /* what a commit replaces; NULL: written straight to what is there */
+	bool unnamed; /* the file has no name yet */
+	mode_t mode;  /* permissions to create it with */
+	char *name;   /* as it was given */
+	char *path; /* what a commit replaces; NULL: written straight to what is there */
 	char *temporary; /* the name beside it, whether it is in use or not */
 };
 
-/* quire_target_open - QUIRE_OK; QUIRE_IO; QUIRE_NO_MEMORY; end it with one of the others */
+/* quire_target_open - QUIRE_OK; QUIRE_IO; QUIRE_NO_MEMORY; end it with one of the others
+ * */
 enum quire_status quire_target_open(struct quire_target *target, const char *path,
                                     struct quire_refusal *refusal_out);
 
-/* quire_target_commit - QUIRE_OK; QUIRE_IO: nothing was replaced, nothing is left behind */
+/* quire_target_commit - QUIRE_OK; QUIRE_IO: nothing was replaced, nothing is left behind
+ * */
 enum quire_status quire_target_commit(struct quire_target *target,
                                       struct quire_refusal *refusal_out);
 

@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#define FIELD(scope, name, member, max) \
-	{ \
+#define FIELD(scope, name, member, max)                                             \
+	{                                                                           \
 		(scope), (name), offsetof(struct quire_trace_header, member), (max) \
 	}
 
@@ -32,10 +32,10 @@ const int quire_trace_num_fields =
 	sizeof(quire_trace_fields) / sizeof(quire_trace_fields[0]);
 
 /* What this version runs, and the names that format 1 keeps for later ones. */
-static const char *const layouts[] = { "NHD", NULL };
-static const char *const layouts_reserved[] = { "HND", "MLA", NULL };
-static const char *const dtypes[] = { "f32", "f16", "bf16", NULL };
-static const char *const dtypes_reserved[] = { "e4m3", "e5m2", NULL };
+static const char *const layouts[] = {"NHD", NULL};
+static const char *const layouts_reserved[] = {"HND", "MLA", NULL};
+static const char *const dtypes[] = {"f32", "f16", "bf16", NULL};
+static const char *const dtypes_reserved[] = {"e4m3", "e5m2", NULL};
 
 static bool is_in(const char *const *list, const char *name)
 {
@@ -49,10 +49,10 @@ static bool is_in(const char *const *list, const char *name)
 /* Length of the UTF-8 sequence at @text, a string's rest; 0: not valid there. */
 static int sequence_length(const unsigned char *text)
 {
-	static const unsigned char second_min[] = { [0xe0 - 0xe0] = 0xa0,
-		                                    [0xf0 - 0xe0] = 0x90 };
-	static const unsigned char second_max[] = { [0xed - 0xe0] = 0x9f,
-		                                    [0xf4 - 0xe0] = 0x8f };
+	static const unsigned char second_min[] = {[0xe0 - 0xe0] = 0xa0,
+	                                           [0xf0 - 0xe0] = 0x90};
+	static const unsigned char second_max[] = {[0xed - 0xe0] = 0x9f,
+	                                           [0xf4 - 0xe0] = 0x8f};
 	unsigned char first = text[0];
 	unsigned char min = 0x80, max = 0xbf;
 	int length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;

@@ -2,14 +2,16 @@
 #ifndef QUIRE_PLANS_TRACE_H
 #define QUIRE_PLANS_TRACE_H
 /*
- * Plan traces, format 1 (docs/trace-format.md): JSON Lines, a header and one command per line.
+ * Plan traces, format 1 (docs/trace-format.md): JSON Lines, a header and one command per
+ * line.
  *
- * Reading is strict about what is named (a wrong value is refused with file line and field) and
- * lenient about what is not: unknown fields are skipped.  The names of all commands of format 1
- * are known; those that this version does not run are refused by name, as unknown ones are.
+ * Reading is strict about what is named (a wrong value is refused with file line and
+ * field) and lenient about what is not: unknown fields are skipped.  The names of all
+ * commands of format 1 are known; those that this version does not run are refused by
+ * name, as unknown ones are.
  *
- * A refusal's `what` is a text made at run time: lent by a reader until it is closed, by all
- * other functions until the calling thread's next refusal from plans/.
+ * A refusal's `what` is a text made at run time: lent by a reader until it is closed, by
+ * all other functions until the calling thread's next refusal from plans/.
  *
  * Threads: a reader or writer is used by one thread at a time.
  */
@@ -45,20 +47,20 @@ struct quire_trace_header {
 	int64_t request_labels_max; /* most labels of one request */
 	int64_t tables_max;         /* most tables of one step */
 	int64_t table_pages_max;    /* most pages of one table */
-	char source[256];       /* where the trace comes from, for people; may be empty */
+	char source[256]; /* where the trace comes from, for people; may be empty */
 };
 
 /* What a recorder wrote beside a command: its outcome. */
 struct quire_trace_outcome {
 	enum quire_status status;
-	int64_t detail;      /* pages_short of NO_PAGES, got of STALE, otherwise 0 */
-	uint64_t digest;     /* of the plan, when has_digest */
+	int64_t detail;  /* pages_short of NO_PAGES, got of STALE, otherwise 0 */
+	uint64_t digest; /* of the plan, when has_digest */
 	bool has_digest;
 };
 
 struct quire_trace_record {
-	int64_t line; /* in the file, 1-based */
-	uint64_t id;  /* the command's own name in the trace; 0: none */
+	int64_t line;                 /* in the file, 1-based */
+	uint64_t id;                  /* the command's own name in the trace; 0: none */
 	struct quire_command command; /* all it points to is lent until the next read */
 	bool has_outcome;
 	struct quire_trace_outcome outcome;
@@ -72,8 +74,8 @@ struct quire_trace_writer;
  * @path:    borrowed; "-" is standard input
  * @reader_out: given; end it with quire_trace_close
  * @refusal_out: filled on refusal {what, line}; NULL allowed
- * Returns:  QUIRE_OK; QUIRE_IO: cannot be read; QUIRE_FORMAT: empty, not a plan trace, another
- *           version, a header field missing or out of range; QUIRE_NO_MEMORY.
+ * Returns:  QUIRE_OK; QUIRE_IO: cannot be read; QUIRE_FORMAT: empty, not a plan trace,
+ *           another version, a header field missing or out of range; QUIRE_NO_MEMORY.
  */
 QUIRE_API QUIRE_MUST_CHECK enum quire_status
 quire_trace_open(const char *path, struct quire_trace_reader **reader_out,
@@ -94,8 +96,8 @@ quire_trace_next(struct quire_trace_reader *reader, struct quire_trace_record *r
                  struct quire_refusal *refusal_out);
 
 /* quire_trace_position - bytes read so far and the file's size (-1: not known) */
-QUIRE_API void quire_trace_position(const struct quire_trace_reader *reader, int64_t *read_out,
-                                    int64_t *size_out);
+QUIRE_API void quire_trace_position(const struct quire_trace_reader *reader,
+                                    int64_t *read_out, int64_t *size_out);
 
 /* quire_trace_close - @reader: given, NULL is a no-op */
 QUIRE_API void quire_trace_close(struct quire_trace_reader *reader);
@@ -107,17 +109,17 @@ QUIRE_API void quire_trace_close(struct quire_trace_reader *reader);
  * @writer_out: given; end it with quire_trace_commit or quire_trace_discard
  * Returns:  QUIRE_OK; QUIRE_INVALID {what: the field}; QUIRE_IO; QUIRE_NO_MEMORY.
  */
-QUIRE_API QUIRE_MUST_CHECK enum quire_status
-quire_trace_create(const char *path, const struct quire_trace_header *header,
-                   struct quire_trace_writer **writer_out, struct quire_refusal *refusal_out);
+QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_trace_create(
+	const char *path, const struct quire_trace_header *header,
+	struct quire_trace_writer **writer_out, struct quire_refusal *refusal_out);
 
 /*
  * quire_trace_write - append one command; its line number is ignored
  * Returns:  QUIRE_OK; QUIRE_INVALID: a command that the reader would refuse; QUIRE_IO.
  */
-QUIRE_API QUIRE_MUST_CHECK enum quire_status
-quire_trace_write(struct quire_trace_writer *writer, const struct quire_trace_record *record,
-                  struct quire_refusal *refusal_out);
+QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_trace_write(
+	struct quire_trace_writer *writer, const struct quire_trace_record *record,
+	struct quire_refusal *refusal_out);
 
 /*
  * quire_trace_commit - flush, and give the file its name in one step; ends the writer

@@ -36,19 +36,17 @@ static inline int64_t *quire_trace_field_of(struct quire_trace_header *header,
  * @failure: the status of a refusal: FORMAT for a reader, INVALID for a writer
  * Returns:  QUIRE_OK; @failure {what, line}.
  */
-QUIRE_MUST_CHECK enum quire_status
-quire_trace_check_header(const struct quire_trace_header *header,
-                         enum quire_status failure, int64_t line,
-                         struct quire_refusal *refusal_out);
+QUIRE_MUST_CHECK enum quire_status quire_trace_check_header(
+	const struct quire_trace_header *header, enum quire_status failure, int64_t line,
+	struct quire_refusal *refusal_out);
 
 /*
  * quire_trace_check_record - may a writer append it, after a record with @last_id?
  * Returns:  QUIRE_OK; QUIRE_INVALID {what}.
  */
-QUIRE_MUST_CHECK enum quire_status
-quire_trace_check_record(const struct quire_trace_record *record,
-                         const struct quire_trace_header *header, uint64_t last_id,
-                         struct quire_refusal *refusal_out);
+QUIRE_MUST_CHECK enum quire_status quire_trace_check_record(
+	const struct quire_trace_record *record, const struct quire_trace_header *header,
+	uint64_t last_id, struct quire_refusal *refusal_out);
 
 /* Ids of commands are JSON integers. */
 #define QUIRE_TRACE_ID_MAX INT64_MAX
@@ -72,11 +70,9 @@ struct quire_trace_reader {
  * quire_trace_parse_header, quire_trace_parse_record - from the line in reader->json
  * Returns:  QUIRE_OK; QUIRE_FORMAT {what, line}; QUIRE_NO_MEMORY.
  */
-QUIRE_MUST_CHECK enum quire_status
-quire_trace_parse_header(const struct quire_json *json,
-                         struct quire_trace_header *header);
-QUIRE_MUST_CHECK enum quire_status
-quire_trace_parse_record(struct quire_trace_reader *reader,
-                         struct quire_trace_record *record);
+QUIRE_MUST_CHECK enum quire_status quire_trace_parse_header(
+	const struct quire_json *json, struct quire_trace_header *header);
+QUIRE_MUST_CHECK enum quire_status quire_trace_parse_record(
+	struct quire_trace_reader *reader, struct quire_trace_record *record);
 
 #endif

@@ -38,7 +38,7 @@ static enum quire_status copy_name(const struct quire_json *json, const json_t *
 /* The three objects of a header: all are there. */
 static enum quire_status check_scopes(const struct quire_json *json)
 {
-	static const char *const scopes[] = { "cache", "pool", "limits" };
+	static const char *const scopes[] = {"cache", "pool", "limits"};
 
 	for (size_t i = 0; i < LENGTH(scopes); i++) {
 		enum quire_status status =
@@ -411,7 +411,7 @@ static bool parse_status(const char *name, enum quire_status *status_out)
 		const char *name;
 		enum quire_status status;
 	} names[] = {
-#define STATUS_NAME(name, value, text) { #name, QUIRE_##name },
+#define STATUS_NAME(name, value, text) {#name, QUIRE_##name},
 		QUIRE_STATUS_LIST(STATUS_NAME)
 #undef STATUS_NAME
 	};

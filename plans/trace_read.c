@@ -80,8 +80,7 @@ enum quire_status quire_trace_next(struct quire_trace_reader *reader,
 
 	if (reader->ended == QUIRE_OK) {
 		quire_json_drop(&reader->json);
-		reader->refusal =
-			(struct quire_refusal){ .status = QUIRE_END, .what = "" };
+		reader->refusal = (struct quire_refusal){.status = QUIRE_END, .what = ""};
 		reader->ended = next_record(reader, &record, &reader->refusal);
 		if (reader->ended == QUIRE_OK) {
 			*record_out = record;

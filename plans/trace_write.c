@@ -27,8 +27,8 @@ static void flush(struct quire_trace_writer *writer)
 	size_t done = 0;
 
 	while (done < writer->used && writer->failure == 0) {
-		ssize_t put =
-			write(writer->target.fd, writer->buffer + done, writer->used - done);
+		ssize_t put = write(writer->target.fd, writer->buffer + done,
+		                    writer->used - done);
 
 		if (put > 0)
 			done += (size_t)put;

@@ -13,13 +13,15 @@ static int64_t ceil_div(int64_t a, int64_t b)
 	return (a + b - 1) / b;
 }
 
-static enum quire_status refuse_stream(struct quire_runtime *rt, struct quire_refusal *refusal,
+static enum quire_status refuse_stream(struct quire_runtime *rt,
+                                       struct quire_refusal *refusal,
                                        enum quire_status status, const char *what,
                                        const struct quire_segment_in *segment)
 {
 	quire_refuse_what(refusal, status, what);
 	refusal->request = segment->request;
-	memcpy(refusal->label, rt->commands.labels.names[segment->label], QUIRE_LABEL_BYTES);
+	memcpy(refusal->label, rt->commands.labels.names[segment->label],
+	       QUIRE_LABEL_BYTES);
 	return status;
 }
 
@@ -56,12 +58,13 @@ void quire_undo_all(struct quire_planner *planner)
 /* ------------------------------------------------------------------ form */
 
 /* Does the step name a segment's stream a second time?  Each is met once a ticket. */
-static bool met_before(struct quire_planner *planner, const struct quire_command_cell *cell,
-                       int32_t segment)
+static bool met_before(struct quire_planner *planner,
+                       const struct quire_command_cell *cell, int32_t segment)
 {
 	const struct quire_segment_in *wanted = &cell->segments[segment];
 	/* Fibonacci hashing, high bits folded in; the table has at most 2^17 places. */
-	uint64_t key = (wanted->request ^ wanted->request >> 32) * 64 + (uint64_t)wanted->label;
+	uint64_t key =
+		(wanted->request ^ wanted->request >> 32) * 64 + (uint64_t)wanted->label;
 
 	for (uint64_t probe = key * 0x9e3779b97f4a7c15u >> 40;; probe++) {
 		struct quire_met *met = &planner->met[probe & planner->met_mask];
@@ -82,20 +85,20 @@ static enum quire_status check_segments(struct quire_runtime *rt,
                                         struct quire_refusal *refusal)
 {
 	if (cell->num_segments == 0)
-		return quire_refuse_bound(refusal, QUIRE_INVALID, "segments: a step has at least one", -1,
-		                          0, 1);
+		return quire_refuse_bound(refusal, QUIRE_INVALID,
+		                          "segments: a step has at least one", -1, 0, 1);
 	for (int32_t i = 0; i < cell->num_segments; i++) {
 		const struct quire_segment_in *segment = &cell->segments[i];
 
 		if (segment->span < 0)
-			return quire_refuse_bound(refusal, QUIRE_INVALID, "segments: span", i, segment->span,
-			                          0);
+			return quire_refuse_bound(refusal, QUIRE_INVALID,
+			                          "segments: span", i, segment->span, 0);
 		if (segment->at < QUIRE_AT_ANY)
-			return quire_refuse_bound(refusal, QUIRE_INVALID, "segments: at", i, segment->at,
-			                          QUIRE_AT_ANY);
+			return quire_refuse_bound(refusal, QUIRE_INVALID, "segments: at",
+			                          i, segment->at, QUIRE_AT_ANY);
 		if (met_before(&rt->planner, cell, i)) {
-			refuse_stream(rt, refusal, QUIRE_INVALID, "segments: a stream twice in one step",
-			              segment);
+			refuse_stream(rt, refusal, QUIRE_INVALID,
+			              "segments: a stream twice in one step", segment);
 			refusal->index = i;
 			return QUIRE_INVALID;
 		}
@@ -111,16 +114,20 @@ static enum quire_status check_bucket(const struct quire_runtime *rt,
 	if (cell->bucket_rows == 0 && cell->bucket_tokens == 0)
 		return QUIRE_OK;
 	if (!rt->config.sink)
-		return quire_refuse_what(refusal, QUIRE_INVALID, "bucket: padding needs a sink");
+		return quire_refuse_what(refusal, QUIRE_INVALID,
+		                         "bucket: padding needs a sink");
 	if (cell->bucket_rows < 1 || cell->bucket_tokens < 1)
-		return quire_refuse_bound(refusal, QUIRE_INVALID, "bucket: rows and tokens", -1,
-		                          cell->bucket_rows < 1 ? cell->bucket_rows : cell->bucket_tokens,
-		                          1);
+		return quire_refuse_bound(
+			refusal, QUIRE_INVALID, "bucket: rows and tokens", -1,
+			cell->bucket_rows < 1 ? cell->bucket_rows : cell->bucket_tokens,
+			1);
 	if (cell->bucket_rows > rt->config.rows_max)
-		return quire_refuse_bound(refusal, QUIRE_LIMIT, "rows_max: rows of a bucket", -1,
+		return quire_refuse_bound(refusal, QUIRE_LIMIT,
+		                          "rows_max: rows of a bucket", -1,
 		                          cell->bucket_rows, rt->config.rows_max);
 	if (cell->bucket_tokens > rt->config.tokens_max)
-		return quire_refuse_bound(refusal, QUIRE_LIMIT, "tokens_max: tokens of a bucket", -1,
+		return quire_refuse_bound(refusal, QUIRE_LIMIT,
+		                          "tokens_max: tokens of a bucket", -1,
 		                          cell->bucket_tokens, rt->config.tokens_max);
 	return QUIRE_OK;
 }
@@ -130,13 +137,14 @@ static enum quire_status check_index(struct quire_refusal *refusal, const char *
                                      int32_t place, int64_t got, int64_t bound)
 {
 	if (got < 0 || got >= bound)
-		return quire_refuse_bound(refusal, QUIRE_INVALID, what, place, got, bound);
+		return quire_refuse_bound(refusal, QUIRE_INVALID, what, place, got,
+		                          bound);
 	return QUIRE_OK;
 }
 
 static enum quire_status check_work_form(const struct quire_runtime *rt,
-                                         const struct quire_command_cell *cell, int32_t place,
-                                         struct quire_refusal *refusal)
+                                         const struct quire_command_cell *cell,
+                                         int32_t place, struct quire_refusal *refusal)
 {
 	const struct quire_work *work = &cell->work[place];
 	int64_t layers = quire_cache_geometry(rt->config.cache)->num_layers;
@@ -144,28 +152,35 @@ static enum quire_status check_work_form(const struct quire_runtime *rt,
 
 	switch (work->kind) {
 	case QUIRE_WORK_WRITE:
-		QUIRE_TRY(check_index(refusal, "work: layer", place, work->layer, layers));
+		QUIRE_TRY(
+			check_index(refusal, "work: layer", place, work->layer, layers));
 		QUIRE_TRY(check_index(refusal, "work: table", place, work->write.table,
 		                      rt->planner.grouping.num_tables));
 		QUIRE_TRY(check_index(refusal, "work: dtype", place, work->write.dtype,
 		                      QUIRE_DTYPE_COUNT));
 		if (work->write.k == NULL || work->write.v == NULL)
-			return quire_refuse_bound(refusal, QUIRE_INVALID, "work: k or v is NULL", place, 0,
-			                          0);
+			return quire_refuse_bound(refusal, QUIRE_INVALID,
+			                          "work: k or v is NULL", place, 0, 0);
 		return QUIRE_OK;
 	case QUIRE_WORK_READ:
-		QUIRE_TRY(check_index(refusal, "work: layer", place, work->layer, layers));
-		QUIRE_TRY(check_index(refusal, "work: segment", place, work->read.segment, segments));
-		if (work->read.first < 0 || work->read.count < 0 || work->read.out == NULL)
+		QUIRE_TRY(
+			check_index(refusal, "work: layer", place, work->layer, layers));
+		QUIRE_TRY(check_index(refusal, "work: segment", place, work->read.segment,
+		                      segments));
+		if (work->read.first < 0 || work->read.count < 0 ||
+		    work->read.out == NULL)
 			return quire_refuse_bound(refusal, QUIRE_INVALID,
-			                          "work: first, count or out of a read", place, 0, 0);
+			                          "work: first, count or out of a read",
+			                          place, 0, 0);
 		return QUIRE_OK;
 	case QUIRE_WORK_COPY:
-		QUIRE_TRY(check_index(refusal, "work: segment", place, work->copy.source_segment,
-		                      segments));
-		return check_index(refusal, "work: segment", place, work->copy.target_segment, segments);
+		QUIRE_TRY(check_index(refusal, "work: segment", place,
+		                      work->copy.source_segment, segments));
+		return check_index(refusal, "work: segment", place,
+		                   work->copy.target_segment, segments);
 	}
-	return quire_refuse_bound(refusal, QUIRE_INVALID, "work: no such kind", place, work->kind, 0);
+	return quire_refuse_bound(refusal, QUIRE_INVALID, "work: no such kind", place,
+	                          work->kind, 0);
 }
 
 /* What is wrong with a step whatever the state. */
@@ -176,19 +191,21 @@ static enum quire_status check_form(struct quire_runtime *rt,
 	if (cell->flags & ~(uint32_t)(QUIRE_STEP_NO_COMMIT | QUIRE_STEP_NO_WAIT))
 		return quire_refuse_what(refusal, QUIRE_INVALID, "flags: unknown bits");
 	if (cell->run != NULL && cell->num_work > 0)
-		return quire_refuse_what(refusal, QUIRE_INVALID,
-		                         "run: a step has built-in work or a function, not both");
+		return quire_refuse_what(
+			refusal, QUIRE_INVALID,
+			"run: a step has built-in work or a function, not both");
 	QUIRE_TRY(check_segments(rt, cell, refusal));
 	QUIRE_TRY(check_bucket(rt, cell, refusal));
-	QUIRE_TRY(quire_grouping_init(&rt->planner.grouping, rt->planner.labels, cell->num_segments,
-	                              cell->combined, cell->num_combined, rt->config.tables_max,
-	                              refusal));
+	QUIRE_TRY(quire_grouping_init(
+		&rt->planner.grouping, rt->planner.labels, cell->num_segments,
+		cell->combined, cell->num_combined, rt->config.tables_max, refusal));
 	for (int32_t i = 0; i < cell->num_work; i++)
 		QUIRE_TRY(check_work_form(rt, cell, i, refusal));
 	return QUIRE_OK;
 }
 
-/* ------------------------------------------------------------------ requests, segments */
+/* ------------------------------------------------------------------ requests, segments
+ * */
 
 static enum quire_status find_requests(struct quire_runtime *rt,
                                        const struct quire_command_cell *cell,
@@ -197,14 +214,17 @@ static enum quire_status find_requests(struct quire_runtime *rt,
 	for (int32_t i = 0; i < cell->num_segments; i++) {
 		struct quire_row *row = &rt->planner.rows[i];
 
-		row->request = quire_registry_find(&rt->registry, cell->segments[i].request);
+		row->request =
+			quire_registry_find(&rt->registry, cell->segments[i].request);
 		if (row->request == NULL)
-			return refuse_stream(rt, refusal, QUIRE_NO_REQUEST, "", &cell->segments[i]);
+			return refuse_stream(rt, refusal, QUIRE_NO_REQUEST, "",
+			                     &cell->segments[i]);
 	}
 	return QUIRE_OK;
 }
 
-static enum quire_status extend(struct quire_runtime *rt, const struct quire_segment_in *segment,
+static enum quire_status extend(struct quire_runtime *rt,
+                                const struct quire_segment_in *segment,
                                 struct quire_row *row, struct quire_refusal *refusal)
 {
 	int64_t end;
@@ -221,12 +241,13 @@ static enum quire_status extend(struct quire_runtime *rt, const struct quire_seg
 		return QUIRE_STALE;
 	}
 	if (row->stream == NULL) {
-		row->stream = quire_request_add(&rt->registry, row->request, segment->label);
+		row->stream =
+			quire_request_add(&rt->registry, row->request, segment->label);
 		created = true;
 	}
 	if (row->stream == NULL) {
-		refuse_stream(rt, refusal, QUIRE_LIMIT, "request_labels_max: labels of a request",
-		              segment);
+		refuse_stream(rt, refusal, QUIRE_LIMIT,
+		              "request_labels_max: labels of a request", segment);
 		refusal->got = refusal->expected = rt->config.request_labels_max;
 		refusal->got++;
 		return QUIRE_LIMIT;
@@ -234,24 +255,28 @@ static enum quire_status extend(struct quire_runtime *rt, const struct quire_seg
 	note(&rt->planner, row, created);
 	end = (int64_t)row->length + segment->span;
 	if (row->stream->released + end > rt->config.seq_tokens_max) {
-		refuse_stream(rt, refusal, QUIRE_LIMIT, "seq_tokens_max: tokens of a stream", segment);
+		refuse_stream(rt, refusal, QUIRE_LIMIT,
+		              "seq_tokens_max: tokens of a stream", segment);
 		refusal->got = row->stream->released + end;
 		refusal->expected = rt->config.seq_tokens_max;
 		return QUIRE_LIMIT;
 	}
 	row->need = 0;
 	if (segment->span > 0 && ceil_div(end, rt->page_size) > row->stream->num_pages)
-		row->need = (int32_t)ceil_div(end, rt->page_size) - row->stream->num_pages;
+		row->need =
+			(int32_t)ceil_div(end, rt->page_size) - row->stream->num_pages;
 	return QUIRE_OK;
 }
 
-/* ------------------------------------------------------------------ sizes, work, pages */
+/* ------------------------------------------------------------------ sizes, work, pages
+ * */
 
 /* The pages of a row once its span is written. */
-static int64_t row_pages(const struct quire_runtime *rt, const struct quire_command_cell *cell,
-                         int32_t segment)
+static int64_t row_pages(const struct quire_runtime *rt,
+                         const struct quire_command_cell *cell, int32_t segment)
 {
-	return ceil_div((int64_t)rt->planner.rows[segment].length + cell->segments[segment].span,
+	return ceil_div((int64_t)rt->planner.rows[segment].length +
+	                        cell->segments[segment].span,
 	                rt->page_size);
 }
 
@@ -271,19 +296,23 @@ static enum quire_status check_tables(const struct quire_runtime *rt,
 	}
 	for (int32_t t = 0; t < rt->planner.grouping.num_tables; t++) {
 		if (tokens[t] > rt->config.tokens_max)
-			return quire_refuse_bound(refusal, QUIRE_LIMIT, "tokens_max: tokens of a table", -1,
+			return quire_refuse_bound(refusal, QUIRE_LIMIT,
+			                          "tokens_max: tokens of a table", -1,
 			                          tokens[t], rt->config.tokens_max);
 		if (cell->bucket_rows > 0 && rows[t] > cell->bucket_rows)
-			return quire_refuse_bound(refusal, QUIRE_INVALID, "bucket: too few rows", -1,
+			return quire_refuse_bound(refusal, QUIRE_INVALID,
+			                          "bucket: too few rows", -1,
 			                          cell->bucket_rows, rows[t]);
 		if (cell->bucket_rows > 0 && tokens[t] > cell->bucket_tokens)
-			return quire_refuse_bound(refusal, QUIRE_INVALID, "bucket: too few tokens", -1,
+			return quire_refuse_bound(refusal, QUIRE_INVALID,
+			                          "bucket: too few tokens", -1,
 			                          cell->bucket_tokens, tokens[t]);
 	}
 	return QUIRE_OK;
 }
 
-/* Do the tables' pages fit a slot?  Asked last: a step that the pool cannot hold is told so. */
+/* Do the tables' pages fit a slot?  Asked last: a step that the pool cannot hold is told
+ * so. */
 static enum quire_status check_room(const struct quire_runtime *rt,
                                     const struct quire_command_cell *cell,
                                     struct quire_refusal *refusal)
@@ -297,11 +326,13 @@ static enum quire_status check_room(const struct quire_runtime *rt,
 
 		pages[t] += width;
 		if (block_width > 0 && width > block_width)
-			return quire_refuse_bound(refusal, QUIRE_LIMIT, "block_width: pages of a row", i,
-			                          width, block_width);
+			return quire_refuse_bound(refusal, QUIRE_LIMIT,
+			                          "block_width: pages of a row", i, width,
+			                          block_width);
 		if (pages[t] > rt->config.table_pages_max)
-			return quire_refuse_bound(refusal, QUIRE_LIMIT, "table_pages_max: pages of a table",
-			                          i, pages[t], rt->config.table_pages_max);
+			return quire_refuse_bound(refusal, QUIRE_LIMIT,
+			                          "table_pages_max: pages of a table", i,
+			                          pages[t], rt->config.table_pages_max);
 	}
 	return QUIRE_OK;
 }
@@ -316,23 +347,29 @@ static enum quire_status check_work(const struct quire_runtime *rt,
 		int32_t segment = work->read.segment;
 
 		if (work->kind == QUIRE_WORK_READ) {
-			int64_t end = (int64_t)rt->planner.rows[segment].length + cell->segments[segment].span;
+			int64_t end = (int64_t)rt->planner.rows[segment].length +
+			              cell->segments[segment].span;
 
 			if ((int64_t)work->read.first + work->read.count > end)
-				return quire_refuse_bound(refusal, QUIRE_INVALID, "work: tokens of a read", i,
-				                          (int64_t)work->read.first + work->read.count, end);
+				return quire_refuse_bound(
+					refusal, QUIRE_INVALID, "work: tokens of a read",
+					i, (int64_t)work->read.first + work->read.count,
+					end);
 		}
 		if (work->kind == QUIRE_WORK_COPY) {
-			QUIRE_TRY(check_index(refusal, "work: source_page", i, work->copy.source_page,
-			                      row_pages(rt, cell, work->copy.source_segment)));
-			QUIRE_TRY(check_index(refusal, "work: target_page", i, work->copy.target_page,
-			                      row_pages(rt, cell, work->copy.target_segment)));
+			QUIRE_TRY(check_index(
+				refusal, "work: source_page", i, work->copy.source_page,
+				row_pages(rt, cell, work->copy.source_segment)));
+			QUIRE_TRY(check_index(
+				refusal, "work: target_page", i, work->copy.target_page,
+				row_pages(rt, cell, work->copy.target_segment)));
 		}
 	}
 	return QUIRE_OK;
 }
 
-/* Does the step fit by the planner's own count?  Releases on their way do not matter here. */
+/* Does the step fit by the planner's own count?  Releases on their way do not matter
+ * here. */
 static enum quire_status count_pages(struct quire_runtime *rt,
                                      const struct quire_command_cell *cell,
                                      struct quire_refusal *refusal)
@@ -357,7 +394,8 @@ static enum quire_status count_pages(struct quire_runtime *rt,
 	return QUIRE_OK;
 }
 
-static enum quire_status admit(struct quire_runtime *rt, const struct quire_command_cell *cell,
+static enum quire_status admit(struct quire_runtime *rt,
+                               const struct quire_command_cell *cell,
                                struct quire_refusal *refusal)
 {
 	QUIRE_TRY(check_form(rt, cell, refusal));
@@ -370,7 +408,8 @@ static enum quire_status admit(struct quire_runtime *rt, const struct quire_comm
 	return check_room(rt, cell, refusal);
 }
 
-enum quire_status quire_admit(struct quire_runtime *rt, const struct quire_command_cell *cell,
+enum quire_status quire_admit(struct quire_runtime *rt,
+                              const struct quire_command_cell *cell,
                               struct quire_refusal *refusal)
 {
 	enum quire_status status;

@@ -2,19 +2,22 @@
 #ifndef QUIRE_RUNTIME_ASSERT_H
 #define QUIRE_RUNTIME_ASSERT_H
 /*
- * Two tiers of assertions.  Both speak of programmers' errors inside Quire, never of input.
+ * Two tiers of assertions.  Both speak of programmers' errors inside Quire, never of
+ * input.
  *
- *   QUIRE_ASSERT(condition)  O(1), in every build: entry conditions, invariants around a change.
- *   QUIRE_CHECK(call)        O(n), with --enable-debug only: a quire_<noun>_check() that must
+ *   QUIRE_ASSERT(condition)  O(1), in every build: entry conditions, invariants around a
+ *   change.
+ *   QUIRE_CHECK(call)        O(n), with --enable-debug only: a quire_<noun>_check() that
+ *   must
  *                            answer QUIRE_OK.
  *
- * A failed assertion is a bug of the library: going on would corrupt somebody's pages, so the
- * process traps where it stands (__builtin_trap, which prints nothing).
+ * A failed assertion is a bug of the library: going on would corrupt somebody's pages, so
+ * the process traps where it stands (__builtin_trap, which prints nothing).
  */
-#define QUIRE_ASSERT(condition) \
-	do { \
+#define QUIRE_ASSERT(condition)                        \
+	do {                                           \
 		if (__builtin_expect(!(condition), 0)) \
-			__builtin_trap(); \
+			__builtin_trap();              \
 	} while (0)
 
 #ifdef QUIRE_DEBUG

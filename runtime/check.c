@@ -7,20 +7,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum quire_status broken(struct quire_refusal *refusal, const char *what, int32_t page)
+static enum quire_status broken(struct quire_refusal *refusal, const char *what,
+                                int32_t page)
 {
 	quire_refuse_what(refusal, QUIRE_BROKEN, what);
 	refusal->page = page;
 	return QUIRE_BROKEN;
 }
 
-static enum quire_status broken_stream(struct quire_runtime *rt, struct quire_refusal *refusal,
-                                       const char *what, const struct quire_request *request,
+static enum quire_status broken_stream(struct quire_runtime *rt,
+                                       struct quire_refusal *refusal, const char *what,
+                                       const struct quire_request *request,
                                        const struct quire_stream *stream)
 {
 	quire_refuse_what(refusal, QUIRE_BROKEN, what);
 	refusal->request = request->id;
-	memcpy(refusal->label, rt->commands.labels.names[stream->label], QUIRE_LABEL_BYTES);
+	memcpy(refusal->label, rt->commands.labels.names[stream->label],
+	       QUIRE_LABEL_BYTES);
 	return QUIRE_BROKEN;
 }
 
@@ -32,19 +35,24 @@ static enum quire_status check_stream(struct quire_runtime *rt,
 {
 	int64_t needed = ((int64_t)stream->length + rt->page_size - 1) / rt->page_size;
 
-	if (stream->length < 0 || stream->released < 0 || stream->released % rt->page_size != 0 ||
+	if (stream->length < 0 || stream->released < 0 ||
+	    stream->released % rt->page_size != 0 ||
 	    (int64_t)stream->length + stream->released > rt->config.seq_tokens_max)
-		return broken_stream(rt, refusal, "lengths of a stream are out of range", request, stream);
+		return broken_stream(rt, refusal, "lengths of a stream are out of range",
+		                     request, stream);
 	if (stream->num_pages < needed)
-		return broken_stream(rt, refusal, "a stream lacks pages for its length", request, stream);
+		return broken_stream(rt, refusal, "a stream lacks pages for its length",
+		                     request, stream);
 	if (stream->step > rt->planner.step)
-		return broken_stream(rt, refusal, "a stream was changed by a step not planned yet",
+		return broken_stream(rt, refusal,
+		                     "a stream was changed by a step not planned yet",
 		                     request, stream);
 	for (int64_t i = 0; i < stream->num_pages; i++) {
 		int32_t page = stream->pages[i];
 
 		if (page < 0 || page >= rt->num_pages)
-			return broken_stream(rt, refusal, "a stream lists a page that does not exist",
+			return broken_stream(rt, refusal,
+			                     "a stream lists a page that does not exist",
 			                     request, stream);
 		names[page]++;
 		if (i >= needed && quire_ledger_owners(rt->ledger, page) != 1)
@@ -65,9 +73,11 @@ static enum quire_status check_streams(struct quire_runtime *rt, int32_t *names,
 			continue;
 		open++;
 		if (quire_registry_find(&rt->registry, request->id) != request)
-			return broken(refusal, "an open request is not found by its id", -1);
+			return broken(refusal, "an open request is not found by its id",
+			              -1);
 		for (int32_t s = 0; s < request->num_streams; s++)
-			QUIRE_TRY(check_stream(rt, request, &request->streams[s], names, refusal));
+			QUIRE_TRY(check_stream(rt, request, &request->streams[s], names,
+			                       refusal));
 	}
 	if (open != rt->registry.num_open)
 		return broken(refusal, "the count of open requests is wrong", -1);
@@ -75,19 +85,24 @@ static enum quire_status check_streams(struct quire_runtime *rt, int32_t *names,
 }
 
 /* free + retiring + owned = num_pages, where retiring is at most what is on its way. */
-static enum quire_status check_counts(struct quire_runtime *rt, struct quire_refusal *refusal)
+static enum quire_status check_counts(struct quire_runtime *rt,
+                                      struct quire_refusal *refusal)
 {
-	/* Acquire: pairs with the release in the executor.  Read before the pool's count, so that a
-	 * release in between can only make `free` larger. */
-	uint64_t given = atomic_load_explicit(&rt->numbers.pages_given, memory_order_acquire);
+	/* Acquire: pairs with the release in the executor.  Read before the pool's count,
+	 * so that a release in between can only make `free` larger. */
+	uint64_t given =
+		atomic_load_explicit(&rt->numbers.pages_given, memory_order_acquire);
 	int64_t free = quire_pool_num_free(rt->pool);
 	int64_t owned = quire_ledger_owned(rt->ledger);
 	int64_t retiring = rt->num_pages - owned - free;
 
 	if (retiring < 0)
-		return broken(refusal, "more pages are free and owned than there are", -1);
+		return broken(refusal, "more pages are free and owned than there are",
+		              -1);
 	if (retiring > (int64_t)(rt->entries.released - given))
-		return broken(refusal, "pages are neither free nor owned nor on their way back", -1);
+		return broken(refusal,
+		              "pages are neither free nor owned nor on their way back",
+		              -1);
 	return QUIRE_OK;
 }
 

@@ -4,14 +4,17 @@
 /*
  * Commands: how they reach the planner.  Two lanes, one order.
  *
- *   ordinary lane  a bounded ring of cells.  Clients fill one at a time under `lock`, where they
- *                  also draw the position (the ticket); the planner empties it without a lock.
- *   control lane   one fixed place per control command: never full, never waiting.  Shutdown is
+ *   ordinary lane  a bounded ring of cells.  Clients fill one at a time under `lock`,
+ *   where they
+ *                  also draw the position (the ticket); the planner empties it without a
+ *                  lock.
+ *   control lane   one fixed place per control command: never full, never waiting.
+ *   Shutdown is
  *                  the only one so far.  It draws its position from the same counter.
  *
- * `tail` is stored with release by the client under the lock and loaded with acquire by the planner:
- * who sees it sees the cells before it.  `head` the other way round: a client that sees it may
- * fill the cells before it again.
+ * `tail` is stored with release by the client under the lock and loaded with acquire by
+ * the planner: who sees it sees the cells before it.  `head` the other way round: a
+ * client that sees it may fill the cells before it again.
  */
 #include "runtime/tickets_impl.h"
 
@@ -54,8 +57,9 @@ struct quire_command_cell {
 	struct quire_work work[QUIRE_WORK_MAX];
 };
 
-/* Labels by id, in the order in which clients first named them; id 0 is "main".  Appended under
- * the commands' lock; `num` is stored with release after the name and loaded with acquire. */
+/* Labels by id, in the order in which clients first named them; id 0 is "main".  Appended
+ * under the commands' lock; `num` is stored with release after the name and loaded with
+ * acquire. */
 struct quire_labels {
 	_Atomic int32_t num;
 	char names[QUIRE_LABELS_MAX][QUIRE_LABEL_BYTES];
@@ -68,7 +72,8 @@ enum quire_shutdown {
 };
 
 struct quire_commands {
-	pthread_mutex_t lock; /* among clients: position, cells behind tail, labels, outcomes */
+	pthread_mutex_t
+		lock; /* among clients: position, cells behind tail, labels, outcomes */
 	struct quire_command_cell *cells;
 	struct quire_segment_in *segments;
 	struct quire_combined_ids *combined;
@@ -82,19 +87,20 @@ struct quire_commands {
 	struct quire_labels labels;
 };
 
-enum quire_status quire_commands_init(struct quire_commands *commands, int32_t commands_max,
-                                      int32_t rows_max, int32_t tables_max);
+enum quire_status quire_commands_init(struct quire_commands *commands,
+                                      int32_t commands_max, int32_t rows_max,
+                                      int32_t tables_max);
 void quire_commands_end(struct quire_commands *commands);
 
 /*
- * Put a command at the end of the ordinary lane.  QUIRE_OK: drawn and queued; QUIRE_AGAIN: the
- * lane, or the tickets, are full; QUIRE_CLOSED; QUIRE_INVALID or QUIRE_LIMIT: as
- * quire_runtime_command says.
+ * Put a command at the end of the ordinary lane.  QUIRE_OK: drawn and queued;
+ * QUIRE_AGAIN: the lane, or the tickets, are full; QUIRE_CLOSED; QUIRE_INVALID or
+ * QUIRE_LIMIT: as quire_runtime_command says.
  */
 enum quire_status quire_commands_put(struct quire_commands *commands,
                                      struct quire_tickets *tickets,
-                                     const struct quire_command *command, uint64_t *ticket_out,
-                                     struct quire_refusal *refusal);
+                                     const struct quire_command *command,
+                                     uint64_t *ticket_out, struct quire_refusal *refusal);
 
 /* The oldest command not emptied yet, or NULL.  Planner only. */
 struct quire_command_cell *quire_commands_front(struct quire_commands *commands);

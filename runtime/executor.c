@@ -10,8 +10,8 @@
 
 /* ------------------------------------------------------------------ create, destroy */
 
-static enum quire_status create_events(struct quire_device *device, struct quire_event **events,
-                                       int32_t n)
+static enum quire_status create_events(struct quire_device *device,
+                                       struct quire_event **events, int32_t n)
 {
 	for (int32_t i = 0; i < n; i++)
 		QUIRE_TRY(quire_event_create(device, &events[i]));
@@ -40,11 +40,13 @@ void quire_executor_end(struct quire_runtime *rt)
 {
 	struct quire_executor *executor = &rt->executor;
 
-	quire_dstream_destroy(executor->upload); /* waits: uploads wait for compute's events */
+	quire_dstream_destroy(
+		executor->upload); /* waits: uploads wait for compute's events */
 	quire_dstream_destroy(executor->compute);
 	for (int32_t i = 0; executor->upload_events != NULL && i < rt->config.depth; i++)
 		quire_event_destroy(executor->upload_events[i]);
-	for (int32_t i = 0; executor->step_events != NULL && i < 2 * rt->config.depth; i++)
+	for (int32_t i = 0; executor->step_events != NULL && i < 2 * rt->config.depth;
+	     i++)
 		quire_event_destroy(executor->step_events[i]);
 	free(executor->tickets);
 	free(executor->step_events);
@@ -87,8 +89,8 @@ static void complete(struct quire_runtime *rt, uint64_t ticket)
 {
 	if (quire_runtime_failed(rt) != NULL)
 		/* Pairs with the acquire in copy_outcome. */
-		atomic_store_explicit(&quire_ticket_cell(&rt->tickets, ticket)->failed, true,
-		                      memory_order_release);
+		atomic_store_explicit(&quire_ticket_cell(&rt->tickets, ticket)->failed,
+		                      true, memory_order_release);
 	quire_ticket_advance(&rt->tickets, ticket, QUIRE_STAGE_RETIRED);
 }
 
@@ -106,13 +108,15 @@ static bool publish(struct quire_runtime *rt)
 	               "running a step"))
 		executor->retired++;
 	if (executor->uploaded != uploaded) {
-		/* Pairs with the acquire in plan_step: the host half may be filled again. */
+		/* Pairs with the acquire in plan_step: the host half may be filled again.
+		 * */
 		atomic_store_explicit(&rt->numbers.uploaded_step, executor->uploaded,
 		                      memory_order_release);
 		quire_wake_all(&rt->planner_wake);
 	}
 	if (executor->retired != retired) {
-		/* Pairs with the acquire of whoever reads it: the steps' writes are over. */
+		/* Pairs with the acquire of whoever reads it: the steps' writes are over.
+		 * */
 		atomic_store_explicit(&rt->numbers.retired_step, executor->retired,
 		                      memory_order_release);
 		atomic_store_explicit(&executor->run_ns,
@@ -129,8 +133,8 @@ static bool publish(struct quire_runtime *rt)
 /* ------------------------------------------------------------------ issue */
 
 /* The upload overwrites the device half once the slot's last reader is done. */
-static enum quire_status queue_upload(struct quire_runtime *rt, const struct quire_slot *slot,
-                                      uint64_t step)
+static enum quire_status queue_upload(struct quire_runtime *rt,
+                                      const struct quire_slot *slot, uint64_t step)
 {
 	struct quire_executor *executor = &rt->executor;
 	struct quire_slot_range ranges[QUIRE_PLAN_RANGES_MAX];
@@ -139,8 +143,9 @@ static enum quire_status queue_upload(struct quire_runtime *rt, const struct qui
 	uint64_t depth = (uint64_t)rt->config.depth;
 
 	if (step > depth)
-		QUIRE_TRY(quire_dstream_wait_event(executor->upload,
-		                                   executor->step_events[step_place(rt, step - depth)]));
+		QUIRE_TRY(quire_dstream_wait_event(
+			executor->upload,
+			executor->step_events[step_place(rt, step - depth)]));
 	for (int32_t i = 0; i < n; i++)
 		copies[i] = (struct quire_range){
 			.target = slot->plan.device + ranges[i].offset,
@@ -152,7 +157,8 @@ static enum quire_status queue_upload(struct quire_runtime *rt, const struct qui
 	return quire_dstream_wait_event(executor->compute, upload_event(rt, step));
 }
 
-static enum quire_status queue_work(struct quire_runtime *rt, const struct quire_slot *slot)
+static enum quire_status queue_work(struct quire_runtime *rt,
+                                    const struct quire_slot *slot)
 {
 	struct quire_dstream *compute = rt->executor.compute;
 	struct quire_cache *cache = rt->config.cache;
@@ -165,15 +171,17 @@ static enum quire_status queue_work(struct quire_runtime *rt, const struct quire
 
 		switch (work->kind) {
 		case QUIRE_WORK_WRITE:
-			QUIRE_TRY(quire_cache_write_tokens(cache, compute, work->layer, &work->slots, work->k,
-			                                   work->v, (enum quire_dtype)work->dtype, NULL));
+			QUIRE_TRY(quire_cache_write_tokens(
+				cache, compute, work->layer, &work->slots, work->k,
+				work->v, (enum quire_dtype)work->dtype, NULL));
 			break;
 		case QUIRE_WORK_READ:
-			QUIRE_TRY(quire_cache_read_tokens(cache, compute, work->layer, &work->slots,
-			                                  work->out, NULL));
+			QUIRE_TRY(quire_cache_read_tokens(cache, compute, work->layer,
+			                                  &work->slots, work->out, NULL));
 			break;
 		case QUIRE_WORK_COPY:
-			QUIRE_TRY(quire_cache_copy_pages(cache, compute, source + work->copy,
+			QUIRE_TRY(quire_cache_copy_pages(cache, compute,
+			                                 source + work->copy,
 			                                 target + work->copy, 1, NULL));
 			break;
 		}
@@ -181,8 +189,10 @@ static enum quire_status queue_work(struct quire_runtime *rt, const struct quire
 	return QUIRE_OK;
 }
 
-/* Queue a plan: upload, work, step event.  What was queued before a failure still runs. */
-static void queue_plan(struct quire_runtime *rt, const struct quire_slot *slot, uint64_t step)
+/* Queue a plan: upload, work, step event.  What was queued before a failure still runs.
+ * */
+static void queue_plan(struct quire_runtime *rt, const struct quire_slot *slot,
+                       uint64_t step)
 {
 	enum quire_status status = queue_upload(rt, slot, step);
 
@@ -228,7 +238,8 @@ static void issue(struct quire_runtime *rt, const struct quire_entry *entry)
 	executor->tickets[step_place(rt, entry->step)] = entry->ticket;
 	executor->issued = entry->step;
 	/* Pairs with the acquire of whoever reads it. */
-	atomic_store_explicit(&rt->numbers.issued_step, entry->step, memory_order_release);
+	atomic_store_explicit(&rt->numbers.issued_step, entry->step,
+	                      memory_order_release);
 	quire_ticket_advance(&rt->tickets, entry->ticket, QUIRE_STAGE_ISSUED);
 	quire_wake_all(&rt->client_wake);
 }
@@ -242,8 +253,8 @@ static void check_not_named(struct quire_runtime *rt, int32_t page)
 	struct quire_entries *entries = &rt->entries;
 	uint64_t tail = atomic_load_explicit(&entries->tail, memory_order_acquire);
 
-	for (uint64_t e = atomic_load_explicit(&entries->head, memory_order_relaxed); e != tail;
-	     e++) {
+	for (uint64_t e = atomic_load_explicit(&entries->head, memory_order_relaxed);
+	     e != tail; e++) {
 		const struct quire_entry *entry = &entries->ring[e & entries->mask];
 		const struct quire_plan *plan = &rt->slots[entry->slot].plan;
 
@@ -260,7 +271,8 @@ static void check_not_named(struct quire_runtime *rt, int32_t page)
 static void release(struct quire_runtime *rt, int64_t count)
 {
 	struct quire_entries *entries = &rt->entries;
-	uint64_t given = atomic_load_explicit(&rt->numbers.pages_given, memory_order_relaxed);
+	uint64_t given =
+		atomic_load_explicit(&rt->numbers.pages_given, memory_order_relaxed);
 
 	while (count > 0) {
 		uint64_t place = given & entries->pages_mask;
@@ -302,7 +314,8 @@ static bool run_entry(struct quire_runtime *rt)
 	if (executor->first_ns == 0)
 		executor->first_ns = quire_now_ns();
 	if (executor->starved_ns != 0)
-		quire_count(&executor->wait_ns, (uint64_t)(quire_now_ns() - executor->starved_ns));
+		quire_count(&executor->wait_ns,
+		            (uint64_t)(quire_now_ns() - executor->starved_ns));
 	executor->starved_ns = 0;
 	entry = entries->ring[head & entries->mask];
 	/* Pairs with the acquire in quire_entries_have_room. */

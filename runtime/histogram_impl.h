@@ -2,8 +2,8 @@
 #ifndef QUIRE_RUNTIME_HISTOGRAM_IMPL_H
 #define QUIRE_RUNTIME_HISTOGRAM_IMPL_H
 /*
- * A histogram of times: 16 buckets for every doubling, so a quantile is right to 1/16 of its
- * value.  One writer; readers may look at any time and see each bucket whole.
+ * A histogram of times: 16 buckets for every doubling, so a quantile is right to 1/16 of
+ * its value.  One writer; readers may look at any time and see each bucket whole.
  */
 #include <stdatomic.h>
 #include <stdint.h>
@@ -37,7 +37,8 @@ static inline void quire_histogram_add(struct quire_histogram *histogram, int64_
 	_Atomic uint32_t *bucket = &histogram->buckets[quire_histogram_bucket(ns)];
 
 	/* One writer: relaxed, readers want whole counts, no order. */
-	atomic_store_explicit(bucket, atomic_load_explicit(bucket, memory_order_relaxed) + 1,
+	atomic_store_explicit(bucket,
+	                      atomic_load_explicit(bucket, memory_order_relaxed) + 1,
 	                      memory_order_relaxed);
 }
 
@@ -48,9 +49,11 @@ static inline int64_t quire_histogram_quantile(const struct quire_histogram *his
 	uint64_t total = 0, seen = 0;
 
 	for (int32_t b = 0; b < QUIRE_HISTOGRAM_BUCKETS; b++)
-		total += atomic_load_explicit(&histogram->buckets[b], memory_order_relaxed);
+		total += atomic_load_explicit(&histogram->buckets[b],
+		                              memory_order_relaxed);
 	for (int32_t b = 0; b < QUIRE_HISTOGRAM_BUCKETS; b++) {
-		seen += atomic_load_explicit(&histogram->buckets[b], memory_order_relaxed);
+		seen += atomic_load_explicit(&histogram->buckets[b],
+		                             memory_order_relaxed);
 		if (seen > 0 && seen * 1000 >= total * (uint64_t)per_mille)
 			return quire_histogram_value(b);
 	}

@@ -2,9 +2,9 @@
 #ifndef QUIRE_RUNTIME_LIMITS_H
 #define QUIRE_RUNTIME_LIMITS_H
 /*
- * Every limit of the library, with its reason and who refuses what exceeds it.  Limits that a
- * user may lower or raise at create are fields of struct quire_runtime_config; these are their
- * outermost bounds.
+ * Every limit of the library, with its reason and who refuses what exceeds it.  Limits
+ * that a user may lower or raise at create are fields of struct quire_runtime_config;
+ * these are their outermost bounds.
  */
 
 /* Pages of one pool.  25 bits hold a count of 2^24 in the FIFO's state word.
@@ -18,11 +18,12 @@
  * Refused by admit (LIMIT). */
 #define QUIRE_SEQ_TOKENS_MAX 0x7fffffff
 
-/* Requests open at once: their streams' page lists have address space from the start.  Refused by
- * the runtime's create, the trace reader. */
+/* Requests open at once: their streams' page lists have address space from the start.
+ * Refused by the runtime's create, the trace reader. */
 #define QUIRE_REQUESTS_MAX (1 << 20)
 
-/* Plan slots in the ring.  Deeper rings only add latency.  Refused by the runtime's create. */
+/* Plan slots in the ring.  Deeper rings only add latency.  Refused by the runtime's
+ * create. */
 #define QUIRE_DEPTH_MAX 64
 
 /* Segments of a step.  Refused by admit (LIMIT) and the trace reader. */
@@ -31,8 +32,8 @@
 /* Tokens of a table, padding included.  Refused by admit (LIMIT) and the trace reader. */
 #define QUIRE_TOKENS_MAX (1 << 24)
 
-/* Tables (labels and combined labels) of one step: each has its own fixed place in a slot.
- * Refused by admit (LIMIT). */
+/* Tables (labels and combined labels) of one step: each has its own fixed place in a
+ * slot. Refused by admit (LIMIT). */
 #define QUIRE_TABLES_MAX 16
 
 /* Distinct labels that one runtime ever sees, in refused commands too.  Refused by submit

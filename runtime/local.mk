@@ -9,6 +9,7 @@ libquire_core_la_SOURCES += \
 	%D%/admit.c \
 	%D%/assert.h \
 	%D%/check.c \
+	%D%/client.c \
 	%D%/commands.c \
 	%D%/commands_impl.h \
 	%D%/executor.c \

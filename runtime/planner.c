@@ -16,7 +16,8 @@ static void decide(struct quire_runtime *rt, const struct quire_refusal *refusal
 {
 	struct quire_planner *planner = &rt->planner;
 	struct quire_command_cell *cell = quire_commands_front(&rt->commands);
-	struct quire_outcome *outcome = &quire_ticket_cell(&rt->tickets, cell->ticket)->outcome;
+	struct quire_outcome *outcome =
+		&quire_ticket_cell(&rt->tickets, cell->ticket)->outcome;
 	bool is_plan = stage == QUIRE_STAGE_PLANNED;
 
 	outcome->refusal = *refusal;
@@ -57,7 +58,8 @@ static void wait_over(struct quire_planner *planner)
 	planner->wait_since_ns = 0;
 }
 
-/* ------------------------------------------------------------------ towards the executor */
+/* ------------------------------------------------------------------ towards the executor
+ * */
 
 static void push(struct quire_runtime *rt, const struct quire_entry *entry)
 {
@@ -66,12 +68,14 @@ static void push(struct quire_runtime *rt, const struct quire_entry *entry)
 
 	QUIRE_ASSERT(quire_entries_have_room(entries));
 	entries->ring[tail & entries->mask] = *entry;
-	/* Pairs with the acquire in the executor: entry, slot and pages are seen with it. */
+	/* Pairs with the acquire in the executor: entry, slot and pages are seen with it.
+	 * */
 	atomic_store_explicit(&entries->tail, tail + 1, memory_order_release);
 	quire_wake_all(&rt->executor_wake);
 }
 
-/* Hand pages that nobody owns to the executor, as one entry; the caller made sure of room. */
+/* Hand pages that nobody owns to the executor, as one entry; the caller made sure of
+ * room. */
 static void push_release(struct quire_runtime *rt, const int32_t *pages, int64_t n)
 {
 	struct quire_entries *entries = &rt->entries;
@@ -92,24 +96,28 @@ static void show_owned(struct quire_runtime *rt)
 	atomic_store_explicit(&planner->owned, (uint64_t)owned, memory_order_relaxed);
 	if (owned > planner->owned_peak) {
 		planner->owned_peak = owned;
-		atomic_store_explicit(&planner->pages_peak, (uint64_t)owned - rt->config.sink,
+		atomic_store_explicit(&planner->pages_peak,
+		                      (uint64_t)owned - rt->config.sink,
 		                      memory_order_relaxed);
 	}
 }
 
-/* Give up pages of a list; those without an owner join planner->freed, which holds @freed. */
-static int64_t give_up(struct quire_runtime *rt, const int32_t *pages, int64_t n, int64_t freed)
+/* Give up pages of a list; those without an owner join planner->freed, which holds
+ * @freed. */
+static int64_t give_up(struct quire_runtime *rt, const int32_t *pages, int64_t n,
+                       int64_t freed)
 {
 	int64_t more = 0;
 	struct quire_refusal refusal;
-	enum quire_status status = quire_ledger_release(rt->ledger, pages, n,
-	                                                rt->planner.freed + freed, &more, &refusal);
+	enum quire_status status = quire_ledger_release(
+		rt->ledger, pages, n, rt->planner.freed + freed, &more, &refusal);
 
 	QUIRE_ASSERT(status == QUIRE_OK);
 	return freed + more;
 }
 
-/* ------------------------------------------------------------------ open, close, reset */
+/* ------------------------------------------------------------------ open, close, reset
+ * */
 
 static void open_request(struct quire_runtime *rt, const struct quire_command_cell *cell)
 {
@@ -119,7 +127,8 @@ static void open_request(struct quire_runtime *rt, const struct quire_command_ce
 	if (quire_registry_find(&rt->registry, cell->request) == NULL)
 		status = quire_registry_open(&rt->registry, cell->request);
 	if (status == QUIRE_OK) {
-		atomic_store_explicit(&rt->planner.requests_open, (uint64_t)rt->registry.num_open,
+		atomic_store_explicit(&rt->planner.requests_open,
+		                      (uint64_t)rt->registry.num_open,
 		                      memory_order_relaxed);
 		decide_ok(rt);
 		return;
@@ -166,7 +175,8 @@ static void close_request(struct quire_runtime *rt, const struct quire_command_c
 	decide_ok(rt);
 }
 
-/* Drop a stream's content.  Pages are given up, or with @keep only those that others own too. */
+/* Drop a stream's content.  Pages are given up, or with @keep only those that others own
+ * too. */
 static int64_t drop_content(struct quire_runtime *rt, struct quire_request *request,
                             struct quire_stream *stream, bool keep)
 {
@@ -208,7 +218,8 @@ static void reset_label(struct quire_runtime *rt, const struct quire_command_cel
 	if (stream == NULL) {
 		quire_refuse_what(&refusal, QUIRE_NO_LABEL, "");
 		refusal.request = cell->request;
-		memcpy(refusal.label, rt->commands.labels.names[cell->label], QUIRE_LABEL_BYTES);
+		memcpy(refusal.label, rt->commands.labels.names[cell->label],
+		       QUIRE_LABEL_BYTES);
 		decide(rt, &refusal, QUIRE_STAGE_RETIRED);
 		return;
 	}
@@ -227,7 +238,8 @@ static void take_back(struct quire_runtime *rt, const struct quire_refusal *refu
 	struct quire_planner *planner = &rt->planner;
 
 	if (planner->state == QUIRE_PLANNER_SLOT) {
-		push_release(rt, planner->freed, give_up(rt, planner->pages, planner->need, 0));
+		push_release(rt, planner->freed,
+		             give_up(rt, planner->pages, planner->need, 0));
 		show_owned(rt);
 	}
 	quire_undo_all(planner);
@@ -268,7 +280,8 @@ static bool take_pages(struct quire_runtime *rt)
 		take_back(rt, &refusal);
 		return true;
 	}
-	status = quire_ledger_acquire(rt->ledger, planner->pages, planner->need, &refusal);
+	status =
+		quire_ledger_acquire(rt->ledger, planner->pages, planner->need, &refusal);
 	QUIRE_ASSERT(status == QUIRE_OK);
 	quire_count(&planner->pages_taken, (uint64_t)planner->need);
 	show_owned(rt);
@@ -277,7 +290,8 @@ static bool take_pages(struct quire_runtime *rt)
 }
 
 /* Give the streams their pages and lengths; returns the tokens that the step writes. */
-static uint64_t extend_streams(struct quire_runtime *rt, const struct quire_command_cell *cell)
+static uint64_t extend_streams(struct quire_runtime *rt,
+                               const struct quire_command_cell *cell)
 {
 	struct quire_planner *planner = &rt->planner;
 	bool commit = (cell->flags & QUIRE_STEP_NO_COMMIT) == 0;
@@ -313,8 +327,10 @@ static bool plan_step(struct quire_runtime *rt)
 	uint64_t uploaded =
 		atomic_load_explicit(&rt->numbers.uploaded_step, memory_order_acquire);
 	struct quire_slot *slot = &rt->slots[step % depth];
-	struct quire_entry entry = {.kind = QUIRE_ENTRY_PLAN, .slot = (int32_t)(step % depth),
-	                            .ticket = cell->ticket, .step = step};
+	struct quire_entry entry = {.kind = QUIRE_ENTRY_PLAN,
+	                            .slot = (int32_t)(step % depth),
+	                            .ticket = cell->ticket,
+	                            .step = step};
 
 	if (uploaded + depth < step || !quire_entries_have_room(&rt->entries))
 		return wait_on(planner, &planner->slot_wait_ns);
@@ -329,11 +345,13 @@ static bool plan_step(struct quire_runtime *rt)
 	planner->step = step;
 	for (int32_t i = 0; i < cell->num_segments; i++)
 		if (cell->segments[i].span > 0)
-			quire_stream_show(planner->rows[i].request, planner->rows[i].stream);
+			quire_stream_show(planner->rows[i].request,
+			                  planner->rows[i].stream);
 	planner->num_undo = 0;
 	quire_count(&planner->steps, 1);
 	quire_count(&planner->tokens, tokens);
-	decide(rt, &ok, QUIRE_STAGE_PLANNED); /* before the executor can move the ticket on */
+	decide(rt, &ok,
+	       QUIRE_STAGE_PLANNED); /* before the executor can move the ticket on */
 	push(rt, &entry);
 	return true;
 }
@@ -365,7 +383,9 @@ static bool fetch(struct quire_runtime *rt)
 static const struct quire_refusal *stopped(struct quire_runtime *rt)
 {
 	static const struct quire_refusal cancelled = {
-		.status = QUIRE_CANCELLED, .what = "the runtime was shut down", .index = -1};
+		.status = QUIRE_CANCELLED,
+		.what = "the runtime was shut down",
+		.index = -1};
 	const struct quire_refusal *failure = quire_runtime_failed(rt);
 
 	if (failure != NULL)
@@ -416,7 +436,8 @@ static bool answer_check(struct quire_runtime *rt)
 	struct quire_check *check = &rt->check;
 
 	/* Pairs with the release of the asker. */
-	if (atomic_load_explicit(&check->state, memory_order_acquire) != QUIRE_CHECK_ASKED)
+	if (atomic_load_explicit(&check->state, memory_order_acquire) !=
+	    QUIRE_CHECK_ASKED)
 		return false;
 	check->status = quire_check_all(rt, &check->refusal);
 	/* Pairs with the acquire of the asker. */

@@ -2,19 +2,19 @@
 #ifndef QUIRE_RUNTIME_REFUSE_IMPL_H
 #define QUIRE_RUNTIME_REFUSE_IMPL_H
 /*
- * Saying no, in every room: fill the caller's details, if wanted, and answer their status.
- * A private leaf header: it includes no header of the project but status.h.
+ * Saying no, in every room: fill the caller's details, if wanted, and answer their
+ * status. A private leaf header: it includes no header of the project but status.h.
  */
 #include <quire/runtime/status.h>
 
 #include <stddef.h>
 
 /* Leave the function with what went wrong, if something did. */
-#define QUIRE_TRY(call) \
-	do { \
+#define QUIRE_TRY(call)                                 \
+	do {                                            \
 		enum quire_status try_status_ = (call); \
-		if (try_status_ != QUIRE_OK) \
-			return try_status_; \
+		if (try_status_ != QUIRE_OK)            \
+			return try_status_;             \
 	} while (0)
 
 /* Details of any kind. */
@@ -28,19 +28,25 @@ static inline enum quire_status quire_refuse(struct quire_refusal *refusal_out,
 
 /* No numbers. */
 static inline enum quire_status quire_refuse_what(struct quire_refusal *refusal_out,
-                                                  enum quire_status status, const char *what)
+                                                  enum quire_status status,
+                                                  const char *what)
 {
-	return quire_refuse(refusal_out, (struct quire_refusal){
-		.status = status, .what = what, .index = -1});
+	return quire_refuse(
+		refusal_out,
+		(struct quire_refusal){.status = status, .what = what, .index = -1});
 }
 
 /* A number beyond its bound; @index: its place in a list, -1 when there is none. */
 static inline enum quire_status quire_refuse_bound(struct quire_refusal *refusal_out,
-                                                   enum quire_status status, const char *what,
-                                                   int64_t index, int64_t got, int64_t expected)
+                                                   enum quire_status status,
+                                                   const char *what, int64_t index,
+                                                   int64_t got, int64_t expected)
 {
-	return quire_refuse(refusal_out, (struct quire_refusal){
-		.status = status, .what = what, .index = index, .got = got, .expected = expected});
+	return quire_refuse(refusal_out, (struct quire_refusal){.status = status,
+	                                                        .what = what,
+	                                                        .index = index,
+	                                                        .got = got,
+	                                                        .expected = expected});
 }
 
 #endif

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* ------------------------------------------------------------------ from an id to its slot */
+/* ------------------------------------------------------------------ from an id to its
+ * slot */
 
 static _Atomic(struct quire_request_node *) *bucket_of(struct quire_registry *registry,
                                                        uint64_t id)
@@ -23,13 +24,16 @@ static _Atomic(struct quire_request_node *) *bucket_of(struct quire_registry *re
 /* Inside a read-side section, or on the planner, which alone links and unlinks. */
 static struct quire_request *find_request(struct quire_registry *registry, uint64_t id)
 {
-	/* Acquire: pairs with the release in link_node, so that the node's fields are seen. */
+	/* Acquire: pairs with the release in link_node, so that the node's fields are
+	 * seen. */
 	struct quire_request_node *node =
 		atomic_load_explicit(bucket_of(registry, id), memory_order_acquire);
 
-	while (node != NULL && atomic_load_explicit(&node->id, memory_order_relaxed) != id)
+	while (node != NULL &&
+	       atomic_load_explicit(&node->id, memory_order_relaxed) != id)
 		node = atomic_load_explicit(&node->next, memory_order_acquire);
-	return node == NULL ? NULL : atomic_load_explicit(&node->request, memory_order_relaxed);
+	return node == NULL ? NULL
+	                    : atomic_load_explicit(&node->request, memory_order_relaxed);
 }
 
 /* A node that no reader can be looking at. */
@@ -56,7 +60,8 @@ static void link_node(struct quire_registry *registry, struct quire_request *req
 
 	atomic_store_explicit(&node->id, request->id, memory_order_relaxed);
 	atomic_store_explicit(&node->request, request, memory_order_relaxed);
-	atomic_store_explicit(&node->next, atomic_load_explicit(bucket, memory_order_relaxed),
+	atomic_store_explicit(&node->next,
+	                      atomic_load_explicit(bucket, memory_order_relaxed),
 	                      memory_order_relaxed);
 	request->node = node;
 	/* Pairs with the acquire in find_request. */
@@ -70,9 +75,10 @@ static void unlink_node(struct quire_registry *registry, struct quire_request *r
 
 	while (atomic_load_explicit(link, memory_order_relaxed) != node)
 		link = &atomic_load_explicit(link, memory_order_relaxed)->next;
-	/* A reader that stands on the node still finds its way on.  Release, for find_request: what
-	 * comes after the node was linked before. */
-	atomic_store_explicit(link, atomic_load_explicit(&node->next, memory_order_relaxed),
+	/* A reader that stands on the node still finds its way on.  Release, for
+	 * find_request: what comes after the node was linked before. */
+	atomic_store_explicit(link,
+	                      atomic_load_explicit(&node->next, memory_order_relaxed),
 	                      memory_order_release);
 	node->next_free = registry->closed_nodes;
 	registry->closed_nodes = node;
@@ -106,8 +112,9 @@ static struct quire_request *take_slot(struct quire_registry *registry)
 	return request;
 }
 
-enum quire_status quire_registry_init(struct quire_registry *registry, int32_t requests_max,
-                                      int32_t request_labels_max, int64_t pages_max)
+enum quire_status quire_registry_init(struct quire_registry *registry,
+                                      int32_t requests_max, int32_t request_labels_max,
+                                      int64_t pages_max)
 {
 	int64_t streams_max = (int64_t)requests_max * request_labels_max;
 	uint64_t buckets = 1;
@@ -125,13 +132,15 @@ enum quire_status quire_registry_init(struct quire_registry *registry, int32_t r
 	registry->streams = calloc((size_t)streams_max, sizeof(*registry->streams));
 	registry->nodes = calloc(2 * (size_t)requests_max, sizeof(*registry->nodes));
 	registry->buckets = calloc(buckets, sizeof(*registry->buckets));
-	if (registry->requests == NULL || registry->streams == NULL || registry->nodes == NULL ||
-	    registry->buckets == NULL)
+	if (registry->requests == NULL || registry->streams == NULL ||
+	    registry->nodes == NULL || registry->buckets == NULL)
 		goto undo_slots;
-	/* Address space for the longest list of every stream: memory comes as lists grow, and a list
-	 * keeps its address for life, so readers need no grace period for it. */
-	registry->pages = mmap(NULL, (size_t)registry->pages_bytes, PROT_READ | PROT_WRITE,
-	                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	/* Address space for the longest list of every stream: memory comes as lists grow,
+	 * and a list keeps its address for life, so readers need no grace period for it.
+	 * */
+	registry->pages =
+		mmap(NULL, (size_t)registry->pages_bytes, PROT_READ | PROT_WRITE,
+	             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (registry->pages == MAP_FAILED)
 		goto undo_slots;
 	return QUIRE_OK;
@@ -194,7 +203,8 @@ void quire_registry_close(struct quire_registry *registry, struct quire_request 
 	registry->num_open--;
 }
 
-struct quire_stream *quire_request_find(const struct quire_request *request, int32_t label)
+struct quire_stream *quire_request_find(const struct quire_request *request,
+                                        int32_t label)
 {
 	for (int32_t s = 0; s < request->num_streams; s++)
 		if (request->streams[s].label == label)
@@ -225,7 +235,8 @@ void quire_request_remove(struct quire_request *request)
 void quire_stream_append(struct quire_stream *stream, const int32_t *pages, int32_t n)
 {
 	for (int32_t i = 0; i < n; i++) /* readers may be copying: see read_shown */
-		__atomic_store_n(&stream->pages[stream->num_pages + i], pages[i], __ATOMIC_RELEASE);
+		__atomic_store_n(&stream->pages[stream->num_pages + i], pages[i],
+		                 __ATOMIC_RELEASE);
 	stream->num_pages += n;
 }
 
@@ -235,12 +246,13 @@ void quire_stream_show(struct quire_request *request, struct quire_stream *strea
 	uint32_t sequence = atomic_load_explicit(&shown->sequence, memory_order_relaxed);
 	int32_t place = (int32_t)(stream - request->streams) + 1;
 
-	/* Odd first: a reader whose acquire load meets one of the release stores below also sees
-	 * the odd count, or a newer one, at its second look. */
+	/* Odd first: a reader whose acquire load meets one of the release stores below
+	 * also sees the odd count, or a newer one, at its second look. */
 	atomic_store_explicit(&shown->sequence, sequence + 1, memory_order_relaxed);
 	atomic_store_explicit(&shown->request, request->id, memory_order_release);
 	atomic_store_explicit(&shown->label, stream->label, memory_order_release);
-	atomic_store_explicit(&shown->generation, stream->generation, memory_order_release);
+	atomic_store_explicit(&shown->generation, stream->generation,
+	                      memory_order_release);
 	atomic_store_explicit(&shown->step, stream->step, memory_order_release);
 	atomic_store_explicit(&shown->length, stream->length, memory_order_release);
 	atomic_store_explicit(&shown->released, stream->released, memory_order_release);
@@ -248,11 +260,12 @@ void quire_stream_show(struct quire_request *request, struct quire_stream *strea
 	atomic_store_explicit(&shown->sequence, sequence + 2, memory_order_release);
 	/* Pairs with the acquire in snapshot_of. */
 	if (place > atomic_load_explicit(&request->shown_streams, memory_order_relaxed))
-		atomic_store_explicit(&request->shown_streams, place, memory_order_release);
+		atomic_store_explicit(&request->shown_streams, place,
+		                      memory_order_release);
 }
 
-/* One try: true when what was read belongs together.  Acquire loads, so that the second look at
- * the count comes after them. */
+/* One try: true when what was read belongs together.  Acquire loads, so that the second
+ * look at the count comes after them. */
 static bool read_shown(struct quire_stream *stream, struct quire_snapshot *snapshot,
                        uint64_t *request_out, int32_t *label_out, int32_t *pages_out,
                        int64_t pages_max)
@@ -264,35 +277,37 @@ static bool read_shown(struct quire_stream *stream, struct quire_snapshot *snaps
 		return false;
 	*request_out = atomic_load_explicit(&shown->request, memory_order_acquire);
 	*label_out = atomic_load_explicit(&shown->label, memory_order_acquire);
-	snapshot->generation = atomic_load_explicit(&shown->generation, memory_order_acquire);
+	snapshot->generation =
+		atomic_load_explicit(&shown->generation, memory_order_acquire);
 	snapshot->step = atomic_load_explicit(&shown->step, memory_order_acquire);
 	snapshot->length = atomic_load_explicit(&shown->length, memory_order_acquire);
 	snapshot->released = atomic_load_explicit(&shown->released, memory_order_acquire);
-	snapshot->num_pages = atomic_load_explicit(&shown->num_pages, memory_order_acquire);
+	snapshot->num_pages =
+		atomic_load_explicit(&shown->num_pages, memory_order_acquire);
 	for (int64_t i = 0; i < snapshot->num_pages && i < pages_max; i++)
 		pages_out[i] = __atomic_load_n(&stream->pages[i], __ATOMIC_ACQUIRE);
 	return atomic_load_explicit(&shown->sequence, memory_order_relaxed) == sequence;
 }
 
-static enum quire_status snapshot_of(struct quire_request *request, uint64_t id, int32_t label,
-                                     struct quire_snapshot *snapshot_out, int32_t *pages_out,
-                                     int64_t pages_max)
+static enum quire_status snapshot_of(struct quire_request *request, uint64_t id,
+                                     int32_t label, struct quire_snapshot *snapshot_out,
+                                     int32_t *pages_out, int64_t pages_max)
 {
 	/* Pairs with the release in quire_stream_show. */
 	int32_t n = atomic_load_explicit(&request->shown_streams, memory_order_acquire);
 
 	if (n == 0)
-		return QUIRE_NO_REQUEST; /* closed meanwhile: an open one always has a stream */
+		return QUIRE_NO_REQUEST; /* closed meanwhile: an open one has a stream */
 	for (int32_t s = 0; s < n; s++) {
 		struct quire_snapshot snapshot;
 		uint64_t request_id;
 		int32_t stream_label;
 
-		while (!read_shown(&request->streams[s], &snapshot, &request_id, &stream_label,
-		                   pages_out, pages_max))
+		while (!read_shown(&request->streams[s], &snapshot, &request_id,
+		                   &stream_label, pages_out, pages_max))
 			continue;
 		if (request_id != id)
-			return QUIRE_NO_REQUEST; /* closed, and the slot perhaps another's, meanwhile */
+			return QUIRE_NO_REQUEST; /* closed meanwhile */
 		if (stream_label == label) {
 			*snapshot_out = snapshot;
 			return QUIRE_OK;
@@ -302,7 +317,8 @@ static enum quire_status snapshot_of(struct quire_request *request, uint64_t id,
 }
 
 enum quire_status quire_registry_snapshot(struct quire_registry *registry, uint64_t id,
-                                          int32_t label, struct quire_snapshot *snapshot_out,
+                                          int32_t label,
+                                          struct quire_snapshot *snapshot_out,
                                           int32_t *pages_out, int64_t pages_max)
 {
 	enum quire_status status = QUIRE_NO_REQUEST;
@@ -311,7 +327,8 @@ enum quire_status quire_registry_snapshot(struct quire_registry *registry, uint6
 	rcu_read_lock();
 	request = find_request(registry, id);
 	if (request != NULL)
-		status = snapshot_of(request, id, label, snapshot_out, pages_out, pages_max);
+		status = snapshot_of(request, id, label, snapshot_out, pages_out,
+		                     pages_max);
 	rcu_read_unlock();
 	return status;
 }

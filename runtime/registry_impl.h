@@ -5,19 +5,20 @@
  * The registry: which requests are open, and their streams.
  *
  * Two sides
- *   The planner owns everything here and reads and writes its plain fields.  What other threads
- *   may see of a stream is a copy, `shown`, which the planner publishes when a command is final;
- *   so a step that may still be undone shows nothing.
+ *   The planner owns everything here and reads and writes its plain fields.  What other
+ *   threads may see of a stream is a copy, `shown`, which the planner publishes when a
+ *   command is final; so a step that may still be undone shows nothing.
  *
  * How a reader finds its way without a lock
- *   RCU (urcu-bp: threads register themselves) guards the way from a request's id to its slot:
- *   a hash table of chains whose nodes are used again only after a grace period.  There are
- *   twice as many nodes as requests; when none is left the planner waits for one grace
- *   period, which readers inside a lookup hold up for no longer than it takes, and has all
- *   closed ones back.  So opening allocates nothing and its outcome depends on counts alone.
- *   Slots, streams and page arrays are only ever used again, so from there on a sequence count
- *   is enough: a reader that meets an odd or changed count reads again, and one whose stream
- *   has meanwhile become another request's sees that in `shown.request`.
+ *   RCU (urcu-bp: threads register themselves) guards the way from a request's id to its
+ *   slot: a hash table of chains whose nodes are used again only after a grace period.
+ *   There are twice as many nodes as requests; when none is left the planner waits for
+ *   one grace period, which readers inside a lookup hold up for no longer than it takes,
+ *   and has all closed ones back.  So opening allocates nothing and its outcome depends
+ *   on counts alone. Slots, streams and page arrays are only ever used again, so from
+ *   there on a sequence count is enough: a reader that meets an odd or changed count
+ *   reads again, and one whose stream has meanwhile become another request's sees that in
+ *   `shown.request`.
  *
  * Invariants (quire_runtime_check verifies them)
  *   length <= seq_tokens_max - released, released mod page_size = 0
@@ -35,8 +36,9 @@
 /* shown.request of a stream that belongs to nobody. */
 #define QUIRE_NO_REQUEST_ID UINT64_MAX
 
-/* What readers see.  Written by the planner between two steps of `sequence`, with release stores;
- * read with acquire loads: a reader that got a new value also sees the odd count. */
+/* What readers see.  Written by the planner between two steps of `sequence`, with release
+ * stores; read with acquire loads: a reader that got a new value also sees the odd count.
+ * */
 struct quire_stream_shown {
 	_Atomic uint32_t sequence; /* odd while it changes */
 	_Atomic int32_t label;
@@ -55,22 +57,24 @@ struct quire_stream {
 	int32_t length;      /* live tokens, in the planner's order */
 	int32_t released;    /* tokens released from the front */
 	int32_t num_pages;   /* entries of pages in use, spare ones included */
-	int32_t *pages;      /* fixed address, room for pages_max of the registry; readers use
-	                      * atomic loads, the planner atomic stores (relaxed: see shown) */
+	/* Fixed address, room for pages_max of the registry; the planner stores with
+	 * release, readers load with acquire (see read_shown). */
+	int32_t *pages;
 	struct quire_stream_shown shown;
 };
 
 struct quire_request {
 	uint64_t id;
-	int32_t num_streams;          /* the planner's */
-	_Atomic int32_t shown_streams; /* what readers may look at; pairs release with acquire */
+	int32_t num_streams; /* the planner's */
+	_Atomic int32_t
+		shown_streams; /* what readers may look at; pairs release with acquire */
 	struct quire_request *next_free;
 	struct quire_request_node *node;
 	struct quire_stream *streams; /* [request_labels_max], in creation order */
 };
 
-/* One entry of the hash table.  Readers follow `next` and compare `id`: stored with release before
- * the node is linked, loaded with acquire. */
+/* One entry of the hash table.  Readers follow `next` and compare `id`: stored with
+ * release before the node is linked, loaded with acquire. */
 struct quire_request_node {
 	_Atomic(struct quire_request_node *) next;
 	_Atomic uint64_t id;
@@ -81,25 +85,26 @@ struct quire_request_node {
 struct quire_registry {
 	_Atomic(struct quire_request_node *) *buckets;
 	uint64_t buckets_mask;
-	struct quire_request_node *nodes;       /* [2 * requests_max] */
+	struct quire_request_node *nodes;        /* [2 * requests_max] */
 	int32_t nodes_used;                      /* from here on never linked */
 	struct quire_request_node *free_nodes;   /* may be linked */
 	struct quire_request_node *closed_nodes; /* may be, after a grace period */
-	struct quire_request *requests;  /* [requests_max] */
-	struct quire_stream *streams;    /* [requests_max * request_labels_max] */
-	int32_t requests_used;           /* from here on never opened, nor touched */
-	struct quire_request *free;      /* slots before that, not in use */
-	int32_t *pages;                  /* all page arrays, reserved, touched as used */
+	struct quire_request *requests;          /* [requests_max] */
+	struct quire_stream *streams;            /* [requests_max * request_labels_max] */
+	int32_t requests_used;      /* from here on never opened, nor touched */
+	struct quire_request *free; /* slots before that, not in use */
+	int32_t *pages;             /* all page arrays, reserved, touched as used */
 	int64_t pages_bytes;
-	int64_t pages_max;               /* of one stream */
-	uint64_t generation;             /* where a new stream starts: above any closed one's */
+	int64_t pages_max;   /* of one stream */
+	uint64_t generation; /* where a new stream starts: above any closed one's */
 	int32_t requests_max;
 	int32_t request_labels_max;
 	int32_t num_open;
 };
 
-enum quire_status quire_registry_init(struct quire_registry *registry, int32_t requests_max,
-                                      int32_t request_labels_max, int64_t pages_max);
+enum quire_status quire_registry_init(struct quire_registry *registry,
+                                      int32_t requests_max, int32_t request_labels_max,
+                                      int64_t pages_max);
 
 /* Frees everything; no reader may be inside. */
 void quire_registry_end(struct quire_registry *registry);
@@ -114,7 +119,8 @@ enum quire_status quire_registry_open(struct quire_registry *registry, uint64_t 
 void quire_registry_close(struct quire_registry *registry, struct quire_request *request);
 
 /* A request's stream of a label, or NULL. */
-struct quire_stream *quire_request_find(const struct quire_request *request, int32_t label);
+struct quire_stream *quire_request_find(const struct quire_request *request,
+                                        int32_t label);
 
 /* A new, empty stream, not shown yet; NULL when the request has request_labels_max. */
 struct quire_stream *quire_request_add(struct quire_registry *registry,
@@ -131,7 +137,8 @@ void quire_stream_show(struct quire_request *request, struct quire_stream *strea
 
 /* Any thread: QUIRE_OK, QUIRE_NO_REQUEST, QUIRE_NO_LABEL. */
 enum quire_status quire_registry_snapshot(struct quire_registry *registry, uint64_t id,
-                                          int32_t label, struct quire_snapshot *snapshot_out,
+                                          int32_t label,
+                                          struct quire_snapshot *snapshot_out,
                                           int32_t *pages_out, int64_t pages_max);
 
 #endif

@@ -16,17 +16,27 @@ static uintptr_t this_thread(void)
 	return (uintptr_t)&own_address;
 }
 
-/* Callbacks run on the planner's and the executor's thread, and so does whoever polls.  Relaxed:
- * a thread finds its own address only if it wrote it itself. */
-static bool may_wait(struct quire_runtime *rt)
+/* Callbacks run on the planner's and the executor's thread, and so does whoever polls.
+ * Relaxed: a thread finds its own address only if it wrote it itself. */
+bool quire_may_wait(struct quire_runtime *rt)
 {
-	return atomic_load_explicit(&rt->planner_thread, memory_order_relaxed) != this_thread() &&
-	       atomic_load_explicit(&rt->executor_thread, memory_order_relaxed) != this_thread();
+	return atomic_load_explicit(&rt->planner_thread, memory_order_relaxed) !=
+	               this_thread() &&
+	       atomic_load_explicit(&rt->executor_thread, memory_order_relaxed) !=
+	               this_thread();
+}
+
+bool quire_drives_planner(struct quire_runtime *rt)
+{
+	return rt->config.threads == QUIRE_THREADS_CALLER &&
+	       atomic_load_explicit(&rt->planner_thread, memory_order_relaxed) ==
+	               this_thread();
 }
 
 /* ------------------------------------------------------------------ config */
 
-void quire_runtime_config_init(struct quire_runtime_config *config, struct quire_cache *cache)
+void quire_runtime_config_init(struct quire_runtime_config *config,
+                               struct quire_cache *cache)
 {
 	*config = (struct quire_runtime_config){
 		.config_bytes = sizeof(*config),
@@ -71,25 +81,29 @@ static enum quire_status check_config(const struct quire_runtime_config *config,
 	};
 
 	if (config->config_bytes != sizeof(*config))
-		return quire_refuse_bound(refusal, QUIRE_INVALID,
-		                          "config_bytes: not of this version of the library", -1,
-		                          (int64_t)config->config_bytes, (int64_t)sizeof(*config));
+		return quire_refuse_bound(
+			refusal, QUIRE_INVALID,
+			"config_bytes: not of this version of the library", -1,
+			(int64_t)config->config_bytes, (int64_t)sizeof(*config));
 	if (config->cache == NULL)
 		return quire_refuse_what(refusal, QUIRE_INVALID, "cache is NULL");
 	for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
 		const struct bound *b = &bounds[i];
 
 		if (b->got < b->least || b->got > b->most)
-			return quire_refuse_bound(refusal, QUIRE_INVALID, b->what, -1, b->got,
+			return quire_refuse_bound(refusal, QUIRE_INVALID, b->what, -1,
+			                          b->got,
 			                          b->got < b->least ? b->least : b->most);
 	}
 	if (config->sink && quire_cache_shape(config->cache)->num_pages < 2)
-		return quire_refuse_bound(refusal, QUIRE_INVALID, "num_pages: with a sink at least two",
-		                          -1, 1, 2);
+		return quire_refuse_bound(refusal, QUIRE_INVALID,
+		                          "num_pages: with a sink at least two", -1, 1,
+		                          2);
 	return QUIRE_OK;
 }
 
-static void resolve_config(struct quire_runtime *rt, const struct quire_runtime_config *config)
+static void resolve_config(struct quire_runtime *rt,
+                           const struct quire_runtime_config *config)
 {
 	const struct quire_shape *shape = quire_cache_shape(config->cache);
 	int64_t all_tokens = shape->num_pages * shape->page_size;
@@ -99,10 +113,12 @@ static void resolve_config(struct quire_runtime *rt, const struct quire_runtime_
 	rt->page_size = (int32_t)shape->page_size;
 	rt->device = quire_cache_device(config->cache);
 	if (rt->config.seq_tokens_max == 0)
-		rt->config.seq_tokens_max =
-			(int32_t)(all_tokens < QUIRE_SEQ_TOKENS_MAX ? all_tokens : QUIRE_SEQ_TOKENS_MAX);
+		rt->config.seq_tokens_max = (int32_t)(all_tokens < QUIRE_SEQ_TOKENS_MAX
+		                                              ? all_tokens
+		                                              : QUIRE_SEQ_TOKENS_MAX);
 	if (rt->config.table_pages_max == 0)
-		rt->config.table_pages_max = rt->num_pages < 1 << 20 ? rt->num_pages : 1 << 20;
+		rt->config.table_pages_max =
+			rt->num_pages < 1 << 20 ? rt->num_pages : 1 << 20;
 }
 
 /* ------------------------------------------------------------------ create, destroy */
@@ -130,8 +146,8 @@ static enum quire_status init_planner(struct quire_runtime *rt)
 	planner->pages = array(rt->num_pages, sizeof(*planner->pages));
 	planner->freed = array(rt->num_pages, sizeof(*planner->freed));
 	if (planner->rows == NULL || planner->undo == NULL || planner->views == NULL ||
-	    planner->labels == NULL || planner->row_of_view == NULL || planner->met == NULL ||
-	    planner->pages == NULL || planner->freed == NULL)
+	    planner->labels == NULL || planner->row_of_view == NULL ||
+	    planner->met == NULL || planner->pages == NULL || planner->freed == NULL)
 		return QUIRE_NO_MEMORY;
 	return QUIRE_OK;
 }
@@ -152,7 +168,8 @@ static enum quire_status init_entries(struct quire_runtime *rt)
 {
 	struct quire_entries *entries = &rt->entries;
 	uint64_t pages = 1;
-	/* Plans that may wait, and as many releases again, before the planner has to wait. */
+	/* Plans that may wait, and as many releases again, before the planner has to
+	 * wait. */
 	uint64_t ring = 256;
 
 	while (pages < (uint64_t)rt->num_pages)
@@ -161,7 +178,8 @@ static enum quire_status init_entries(struct quire_runtime *rt)
 	entries->pages_mask = pages - 1;
 	entries->ring = array((int64_t)ring, sizeof(*entries->ring));
 	entries->pages = array((int64_t)pages, sizeof(*entries->pages));
-	return entries->ring == NULL || entries->pages == NULL ? QUIRE_NO_MEMORY : QUIRE_OK;
+	return entries->ring == NULL || entries->pages == NULL ? QUIRE_NO_MEMORY
+	                                                       : QUIRE_OK;
 }
 
 /* An allocation that failed is told by the limits that decide its size. */
@@ -171,7 +189,8 @@ static enum quire_status init_part(enum quire_status status, const char *what,
 	return status == QUIRE_OK ? QUIRE_OK : quire_refuse_what(refusal, status, what);
 }
 
-static enum quire_status init_slots(struct quire_runtime *rt, struct quire_refusal *refusal)
+static enum quire_status init_slots(struct quire_runtime *rt,
+                                    struct quire_refusal *refusal)
 {
 	const struct quire_slot_limits limits = {
 		.tables_max = rt->config.tables_max,
@@ -191,9 +210,11 @@ static enum quire_status init_slots(struct quire_runtime *rt, struct quire_refus
 	rt->slots = array(depth, sizeof(*rt->slots));
 	if (rt->slots == NULL)
 		return quire_refuse_what(refusal, QUIRE_NO_MEMORY, "depth");
-	QUIRE_TRY(init_part(quire_device_alloc_pinned(rt->device, bytes, &host), what, refusal));
+	QUIRE_TRY(init_part(quire_device_alloc_pinned(rt->device, bytes, &host), what,
+	                    refusal));
 	rt->slots_host = host;
-	QUIRE_TRY(init_part(quire_device_alloc(rt->device, bytes, &device), what, refusal));
+	QUIRE_TRY(
+		init_part(quire_device_alloc(rt->device, bytes, &device), what, refusal));
 	rt->slots_device = device;
 	for (int64_t s = 0; s < depth; s++)
 		quire_plan_bind(&rt->slots[s].plan, &rt->layout,
@@ -235,8 +256,9 @@ static void *planner_main(void *argument)
 	}
 }
 
-/* How long the executor may sleep: for ever; but while a failed runtime has steps on the device it
- * looks every millisecond, since it may have failed for want of memory for a notice. */
+/* How long the executor may sleep: for ever; but while a failed runtime has steps on the
+ * device it looks every millisecond, since it may have failed for want of memory for a
+ * notice. */
 static int64_t executor_deadline(struct quire_runtime *rt)
 {
 	if (quire_runtime_failed(rt) == NULL || quire_executor_is_idle(rt))
@@ -280,13 +302,16 @@ static enum quire_status start_threads(struct quire_runtime *rt)
 {
 	/* Who creates a runtime without threads drives it, until somebody else polls. */
 	if (rt->config.threads == QUIRE_THREADS_CALLER) {
-		atomic_store_explicit(&rt->planner_thread, this_thread(), memory_order_relaxed);
-		atomic_store_explicit(&rt->executor_thread, this_thread(), memory_order_relaxed);
+		atomic_store_explicit(&rt->planner_thread, this_thread(),
+		                      memory_order_relaxed);
+		atomic_store_explicit(&rt->executor_thread, this_thread(),
+		                      memory_order_relaxed);
 		return QUIRE_OK;
 	}
 	if (pthread_create(&rt->threads[QUIRE_ROLE_PLANNER], NULL, planner_main, rt) != 0)
 		return QUIRE_NO_MEMORY;
-	if (pthread_create(&rt->threads[QUIRE_ROLE_EXECUTOR], NULL, executor_main, rt) != 0) {
+	if (pthread_create(&rt->threads[QUIRE_ROLE_EXECUTOR], NULL, executor_main, rt) !=
+	    0) {
 		stop_planner(rt);
 		return QUIRE_NO_MEMORY;
 	}
@@ -295,14 +320,16 @@ static enum quire_status start_threads(struct quire_runtime *rt)
 	return QUIRE_OK;
 }
 
-/* What init made, in the order in which it is ended; each end takes what was never made. */
+/* What init made, in the order in which it is ended; each end takes what was never made.
+ * */
 static void end_parts(struct quire_runtime *rt)
 {
 	quire_executor_end(rt);
 	free(rt->entries.pages);
 	free(rt->entries.ring);
 	end_planner(&rt->planner);
-	quire_device_release(rt->device, rt->slots_device, rt->config.depth * rt->layout.slot_bytes);
+	quire_device_release(rt->device, rt->slots_device,
+	                     rt->config.depth * rt->layout.slot_bytes);
 	quire_device_release_pinned(rt->device, rt->slots_host,
 	                            rt->config.depth * rt->layout.slot_bytes);
 	free(rt->slots);
@@ -310,21 +337,26 @@ static void end_parts(struct quire_runtime *rt)
 	quire_pool_destroy(rt->pool);
 }
 
-static enum quire_status init_parts(struct quire_runtime *rt, struct quire_refusal *refusal)
+static enum quire_status init_parts(struct quire_runtime *rt,
+                                    struct quire_refusal *refusal)
 {
-	QUIRE_TRY(init_part(quire_pool_create(rt->num_pages, &rt->pool), "num_pages", refusal));
-	QUIRE_TRY(init_part(quire_ledger_create(rt->num_pages, &rt->ledger), "num_pages", refusal));
+	QUIRE_TRY(init_part(quire_pool_create(rt->num_pages, &rt->pool), "num_pages",
+	                    refusal));
+	QUIRE_TRY(init_part(quire_ledger_create(rt->num_pages, &rt->ledger), "num_pages",
+	                    refusal));
 	QUIRE_TRY(init_slots(rt, refusal));
 	QUIRE_TRY(init_part(init_planner(rt), "rows_max, num_pages", refusal));
 	QUIRE_TRY(init_part(init_entries(rt), "num_pages", refusal));
-	QUIRE_TRY(init_part(quire_executor_init(rt), "device streams and events", refusal));
+	QUIRE_TRY(
+		init_part(quire_executor_init(rt), "device streams and events", refusal));
 	return take_sink(rt);
 }
 
 static enum quire_status init_all(struct quire_runtime *rt, struct quire_refusal *refusal)
 {
 	const struct quire_runtime_config *config = &rt->config;
-	int64_t pages_max = ((int64_t)config->seq_tokens_max + rt->page_size - 1) / rt->page_size;
+	int64_t pages_max =
+		((int64_t)config->seq_tokens_max + rt->page_size - 1) / rt->page_size;
 	enum quire_status status;
 
 	quire_wake_init(&rt->planner_wake);
@@ -337,8 +369,8 @@ static enum quire_status init_all(struct quire_runtime *rt, struct quire_refusal
 	                   "requests_max * request_labels_max * seq_tokens_max", refusal);
 	if (status != QUIRE_OK)
 		goto undo_locks;
-	status = init_part(quire_tickets_init(&rt->tickets, config->tickets_max), "tickets_max",
-	                   refusal);
+	status = init_part(quire_tickets_init(&rt->tickets, config->tickets_max),
+	                   "tickets_max", refusal);
 	if (status != QUIRE_OK)
 		goto undo_registry;
 	status = init_part(quire_commands_init(&rt->commands, config->commands_max,
@@ -431,7 +463,8 @@ void quire_runtime_destroy(struct quire_runtime *rt)
 
 /* ------------------------------------------------------------------ failure, shutdown */
 
-void quire_runtime_fail(struct quire_runtime *rt, enum quire_status status, const char *what)
+void quire_runtime_fail(struct quire_runtime *rt, enum quire_status status,
+                        const char *what)
 {
 	pthread_mutex_lock(&rt->failure.lock);
 	if (quire_runtime_failed(rt) == NULL) {
@@ -467,7 +500,8 @@ enum quire_status quire_runtime_shutdown(struct quire_runtime *rt, bool cancel)
 		rt->commands.position++;
 		/* Pairs with the acquire in the planner. */
 		atomic_store_explicit(&rt->commands.shutdown,
-		                      cancel ? QUIRE_SHUTDOWN_CANCEL : QUIRE_SHUTDOWN_DRAIN,
+		                      cancel ? QUIRE_SHUTDOWN_CANCEL
+		                             : QUIRE_SHUTDOWN_DRAIN,
 		                      memory_order_release);
 		status = QUIRE_OK;
 	}
@@ -493,221 +527,4 @@ bool quire_executor_poll(struct quire_runtime *rt)
 		return false;
 	atomic_store_explicit(&rt->executor_thread, this_thread(), memory_order_relaxed);
 	return quire_executor_move(rt);
-}
-
-/* ------------------------------------------------------------------ commands */
-
-enum quire_status quire_runtime_try_command(struct quire_runtime *rt,
-                                            const struct quire_command *command,
-                                            uint64_t *ticket_out,
-                                            struct quire_refusal *refusal_out)
-{
-	const struct quire_refusal *failure = quire_runtime_failed(rt);
-	struct quire_refusal unused;
-	struct quire_refusal *refusal = refusal_out != NULL ? refusal_out : &unused;
-
-	if (failure != NULL) {
-		*refusal = *failure;
-		return failure->status;
-	}
-	QUIRE_TRY(quire_commands_put(&rt->commands, &rt->tickets, command, ticket_out, refusal));
-	quire_wake_all(&rt->planner_wake);
-	return QUIRE_OK;
-}
-
-enum quire_status quire_runtime_command(struct quire_runtime *rt,
-                                        const struct quire_command *command,
-                                        uint64_t *ticket_out, struct quire_refusal *refusal_out)
-{
-	for (;;) {
-		uint32_t value = quire_wake_value(&rt->client_wake);
-		enum quire_status status =
-			quire_runtime_try_command(rt, command, ticket_out, refusal_out);
-
-		if (status != QUIRE_AGAIN)
-			return status;
-		if (!may_wait(rt)) {
-			struct quire_refusal unused;
-
-			return quire_refuse_what(refusal_out != NULL ? refusal_out : &unused,
-			                         QUIRE_WOULD_BLOCK, "the command queue is full");
-		}
-		(void)quire_wake_sleep(&rt->client_wake, value, QUIRE_NO_DEADLINE);
-	}
-}
-
-enum quire_status quire_runtime_open(struct quire_runtime *rt, uint64_t request,
-                                     uint64_t *ticket_out)
-{
-	const struct quire_command command = {.kind = QUIRE_COMMAND_OPEN, .request = request};
-
-	return quire_runtime_command(rt, &command, ticket_out, NULL);
-}
-
-enum quire_status quire_runtime_close(struct quire_runtime *rt, uint64_t request,
-                                      uint64_t *ticket_out)
-{
-	const struct quire_command command = {.kind = QUIRE_COMMAND_CLOSE, .request = request};
-
-	return quire_runtime_command(rt, &command, ticket_out, NULL);
-}
-
-enum quire_status quire_runtime_submit(struct quire_runtime *rt, const struct quire_step *step,
-                                       uint64_t *ticket_out)
-{
-	const struct quire_command command = {.kind = QUIRE_COMMAND_SUBMIT, .step = step};
-
-	return quire_runtime_command(rt, &command, ticket_out, NULL);
-}
-
-enum quire_status quire_runtime_reset(struct quire_runtime *rt, uint64_t request,
-                                      const char *label, bool keep_pages, uint64_t *ticket_out)
-{
-	const struct quire_command command = {.kind = QUIRE_COMMAND_RESET,
-	                                      .request = request,
-	                                      .label = label,
-	                                      .keep_pages = keep_pages};
-
-	return quire_runtime_command(rt, &command, ticket_out, NULL);
-}
-
-/* ------------------------------------------------------------------ wait */
-
-/* Under the commands' lock a cell keeps its ticket: copy what became of it. */
-static enum quire_status copy_outcome(struct quire_runtime *rt, uint64_t ticket,
-                                      struct quire_outcome *outcome_out)
-{
-	struct quire_ticket_cell *cell = quire_ticket_cell(&rt->tickets, ticket);
-	enum quire_status status = QUIRE_INVALID;
-	uint64_t state;
-
-	pthread_mutex_lock(&rt->commands.lock);
-	/* Pairs with the release in quire_ticket_advance. */
-	state = atomic_load_explicit(&cell->state, memory_order_acquire);
-	if (state / 4 == ticket) {
-		*outcome_out = (struct quire_outcome){.refusal.what = ""};
-		if (state % 4 >= QUIRE_STAGE_PLANNED)
-			*outcome_out = cell->outcome;
-		outcome_out->stage = state % 4;
-		outcome_out->digest = 0;
-		if (state % 4 >= QUIRE_STAGE_ISSUED)
-			outcome_out->digest = atomic_load_explicit(&cell->digest, memory_order_relaxed);
-		/* Pairs with the release in complete: the failure was written before. */
-		if (atomic_load_explicit(&cell->failed, memory_order_acquire))
-			outcome_out->refusal = rt->failure.refusal;
-		status = QUIRE_OK;
-	}
-	pthread_mutex_unlock(&rt->commands.lock);
-	return status;
-}
-
-enum quire_status quire_runtime_wait(struct quire_runtime *rt, uint64_t ticket,
-                                     enum quire_stage stage, int64_t deadline_ns,
-                                     struct quire_outcome *outcome_out)
-{
-	struct quire_ticket_cell *cell = quire_ticket_cell(&rt->tickets, ticket);
-	struct quire_outcome unused;
-
-	for (;;) {
-		uint32_t value = quire_wake_value(&rt->client_wake);
-		/* Pairs with the release in quire_ticket_draw and quire_ticket_advance. */
-		uint64_t state = atomic_load_explicit(&cell->state, memory_order_acquire);
-
-		if (ticket == 0 || state / 4 != ticket)
-			return QUIRE_INVALID;
-		if (state % 4 >= stage)
-			return copy_outcome(rt, ticket, outcome_out != NULL ? outcome_out : &unused);
-		if (deadline_ns <= quire_now_ns())
-			return QUIRE_TIMEOUT;
-		if (!may_wait(rt))
-			return QUIRE_WOULD_BLOCK;
-		(void)quire_wake_sleep(&rt->client_wake, value, deadline_ns);
-	}
-}
-
-/* ------------------------------------------------------------------ look */
-
-enum quire_status quire_runtime_snapshot(struct quire_runtime *rt, uint64_t request,
-                                         const char *label, struct quire_snapshot *snapshot_out,
-                                         int32_t *pages_out, int64_t pages_max)
-{
-	return quire_registry_snapshot(&rt->registry, request,
-	                               quire_labels_find(&rt->commands.labels, label), snapshot_out,
-	                               pages_out, pages_max);
-}
-
-void quire_runtime_stats(struct quire_runtime *rt, struct quire_runtime_stats *stats_out)
-{
-	const struct quire_planner *planner = &rt->planner;
-	/* Acquire: pairs with the releases in the executor. */
-	uint64_t issued = atomic_load_explicit(&rt->numbers.issued_step, memory_order_acquire);
-	uint64_t retired = atomic_load_explicit(&rt->numbers.retired_step, memory_order_acquire);
-	int64_t owned = (int64_t)quire_counted(&planner->owned);
-	int64_t free = quire_pool_num_free(rt->pool);
-	int64_t retiring = rt->num_pages - owned - free;
-
-	*stats_out = (struct quire_runtime_stats){
-		.commands = quire_counted(&planner->commands),
-		.refused = quire_counted(&planner->refused),
-		.steps_planned = quire_counted(&planner->steps),
-		.steps_issued = issued,
-		.steps_retired = retired,
-		.tokens = quire_counted(&planner->tokens),
-		.pages_taken = quire_counted(&planner->pages_taken),
-		.pages_given = atomic_load_explicit(&rt->numbers.pages_given, memory_order_acquire),
-		.pages_free = free,
-		.pages_retiring = retiring < 0 ? 0 : retiring, /* the two were not read at once */
-		.pages_owned = owned,
-		.pages_peak = (int64_t)quire_counted(&planner->pages_peak),
-		.requests_open = (int64_t)quire_counted(&planner->requests_open),
-		.planner_busy_ns = (int64_t)quire_counted(&planner->busy_ns),
-		.plan_median_ns = quire_histogram_quantile(&planner->plan_time, 500),
-		.plan_p99_ns = quire_histogram_quantile(&planner->plan_time, 990),
-		.page_wait_ns = (int64_t)quire_counted(&planner->page_wait_ns),
-		.slot_wait_ns = (int64_t)quire_counted(&planner->slot_wait_ns),
-		.executor_wait_ns = (int64_t)quire_counted(&rt->executor.wait_ns),
-		.executor_run_ns = (int64_t)quire_counted(&rt->executor.run_ns),
-	};
-}
-
-/* The planner walks, unless this is the thread that drives it. */
-static enum quire_status ask_planner(struct quire_runtime *rt, struct quire_refusal *refusal)
-{
-	struct quire_check *check = &rt->check;
-	enum quire_status status;
-
-	pthread_mutex_lock(&check->lock);
-	/* Pairs with the acquire in answer_check. */
-	atomic_store_explicit(&check->state, QUIRE_CHECK_ASKED, memory_order_release);
-	quire_wake_all(&rt->planner_wake);
-	for (;;) {
-		uint32_t value = quire_wake_value(&rt->client_wake);
-
-		/* Pairs with the release in answer_check. */
-		if (atomic_load_explicit(&check->state, memory_order_acquire) == QUIRE_CHECK_DONE)
-			break;
-		(void)quire_wake_sleep(&rt->client_wake, value, QUIRE_NO_DEADLINE);
-	}
-	status = check->status;
-	*refusal = check->refusal;
-	atomic_store_explicit(&check->state, QUIRE_CHECK_IDLE, memory_order_relaxed);
-	pthread_mutex_unlock(&check->lock);
-	return status;
-}
-
-enum quire_status quire_runtime_check(struct quire_runtime *rt,
-                                      struct quire_refusal *refusal_out)
-{
-	struct quire_refusal unused;
-	struct quire_refusal *refusal = refusal_out != NULL ? refusal_out : &unused;
-	bool drives = rt->config.threads == QUIRE_THREADS_CALLER &&
-	              atomic_load_explicit(&rt->planner_thread, memory_order_relaxed) ==
-	                      this_thread();
-
-	if (drives && !rt->planner.inside)
-		return quire_check_all(rt, refusal);
-	if (!may_wait(rt))
-		return quire_refuse_what(refusal, QUIRE_WOULD_BLOCK,
-		                         "a self-check waits for the planner");
-	return ask_planner(rt, refusal);
 }

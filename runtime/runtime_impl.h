@@ -4,14 +4,16 @@
 /*
  * The inside of a runtime: who owns what.
  *
- *   planner    registry, ledger, undo log, rows, plan slots until pushed; takes from the pool
+ *   planner    registry, ledger, undo log, rows, plan slots until pushed; takes from the
+ *   pool
  *   executor   device streams, events, issued plans; gives to the pool
- *   shared     commands (clients -> planner), entries (planner -> executor), tickets (fixed
+ *   shared     commands (clients -> planner), entries (planner -> executor), tickets
+ *   (fixed
  *              cells), and `numbers` (executor -> planner).  Nothing else crosses.
  *
- * One page id's way: the pool's FIFO -> planner.pages (one take per step) -> a stream's list and
- * a plan's kv_indices -> ... -> the ring of released pages, when its last owner goes -> the
- * executor, behind every step that may touch it -> the pool's FIFO.
+ * One page id's way: the pool's FIFO -> planner.pages (one take per step) -> a stream's
+ * list and a plan's kv_indices -> ... -> the ring of released pages, when its last owner
+ * goes -> the executor, behind every step that may touch it -> the pool's FIFO.
  */
 #include "runtime/commands_impl.h"
 #include "runtime/histogram_impl.h"
@@ -37,7 +39,8 @@ typedef _Atomic uint64_t quire_counter;
 
 static inline void quire_count(quire_counter *counter, uint64_t more)
 {
-	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more,
+	atomic_store_explicit(counter,
+	                      atomic_load_explicit(counter, memory_order_relaxed) + more,
 	                      memory_order_relaxed);
 }
 
@@ -46,7 +49,8 @@ static inline uint64_t quire_counted(const quire_counter *counter)
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-/* ------------------------------------------------------------------ planner -> executor */
+/* ------------------------------------------------------------------ planner -> executor
+ * */
 
 enum quire_entry_kind {
 	QUIRE_ENTRY_PLAN,
@@ -62,10 +66,11 @@ struct quire_entry {
 };
 
 /*
- * The plan queue: a ring with one writer and one reader, and beside it the ring of released
- * pages.  The latter can hold every page of the pool, and a page is in it at most once, so it is
- * never full.  tail: stored with release by the planner, loaded with acquire by the executor; what
- * was written to slots, pages and entries before is seen with it.  head: the other way round.
+ * The plan queue: a ring with one writer and one reader, and beside it the ring of
+ * released pages.  The latter can hold every page of the pool, and a page is in it at
+ * most once, so it is never full.  tail: stored with release by the planner, loaded with
+ * acquire by the executor; what was written to slots, pages and entries before is seen
+ * with it.  head: the other way round.
  */
 struct quire_entries {
 	struct quire_entry *ring;
@@ -106,7 +111,8 @@ struct quire_slot {
 	struct quire_issue work[QUIRE_WORK_MAX];
 };
 
-/* ------------------------------------------------------------------ executor -> planner */
+/* ------------------------------------------------------------------ executor -> planner
+ * */
 
 /* Numbers that only grow: stored with release by the executor, loaded with acquire. */
 struct quire_numbers {
@@ -152,22 +158,22 @@ struct quire_met {
 struct quire_planner {
 	enum quire_planner_state state;
 	struct quire_command_cell *current;
-	struct quire_row *rows;     /* [rows_max] */
-	struct quire_undo *undo;    /* [rows_max] */
-	struct quire_view *views;   /* [rows_max] */
-	int32_t *labels;            /* [rows_max] */
-	int32_t *row_of_view;       /* [rows_max] */
-	struct quire_met *met;      /* [met_mask + 1] */
+	struct quire_row *rows;   /* [rows_max] */
+	struct quire_undo *undo;  /* [rows_max] */
+	struct quire_view *views; /* [rows_max] */
+	int32_t *labels;          /* [rows_max] */
+	int32_t *row_of_view;     /* [rows_max] */
+	struct quire_met *met;    /* [met_mask + 1] */
 	uint64_t met_mask;
 	struct quire_grouping grouping;
 	int32_t num_undo;
-	int32_t need;               /* pages of the step in hand */
-	int32_t *pages;             /* [num_pages]: those pages, in take order */
-	int32_t *freed;             /* [num_pages]: pages that lost their last owner */
-	uint64_t step;              /* newest planned */
-	bool inside;                /* in a poll: a check has to wait */
-	int64_t plan_ns;            /* spent on the step in hand so far */
-	int64_t wait_since_ns;      /* 0: not waiting */
+	int32_t need;          /* pages of the step in hand */
+	int32_t *pages;        /* [num_pages]: those pages, in take order */
+	int32_t *freed;        /* [num_pages]: pages that lost their last owner */
+	uint64_t step;         /* newest planned */
+	bool inside;           /* in a poll: a check has to wait */
+	int64_t plan_ns;       /* spent on the step in hand so far */
+	int64_t wait_since_ns; /* 0: not waiting */
 	quire_counter *wait_counter;
 	int64_t owned_peak;
 	struct quire_histogram plan_time;
@@ -181,13 +187,14 @@ struct quire_executor {
 	struct quire_dstream *upload;
 	struct quire_dstream *compute;
 	struct quire_event **upload_events; /* [depth]: of step n at n mod depth */
-	struct quire_event **step_events;   /* [2 * depth]: so many may be issued, not retired */
-	uint64_t *tickets;                  /* [2 * depth] */
+	struct quire_event *
+		*step_events; /* [2 * depth]: so many may be issued, not retired */
+	uint64_t *tickets;    /* [2 * depth] */
 	uint64_t uploaded;
 	uint64_t issued;
 	uint64_t retired;
-	int64_t first_ns;    /* when the first entry came; 0: none yet */
-	int64_t starved_ns;  /* since when there was nothing to do; 0: there was */
+	int64_t first_ns;   /* when the first entry came; 0: none yet */
+	int64_t starved_ns; /* since when there was nothing to do; 0: there was */
 	quire_counter wait_ns, run_ns;
 };
 
@@ -199,8 +206,8 @@ enum quire_check_state {
 	QUIRE_CHECK_DONE,
 };
 
-/* A self-check that some thread asked the planner for.  `state` hands `status` and `refusal`
- * over: stored with release, loaded with acquire, both ways. */
+/* A self-check that some thread asked the planner for.  `state` hands `status` and
+ * `refusal` over: stored with release, loaded with acquire, both ways. */
 struct quire_check {
 	pthread_mutex_t lock; /* one asker at a time */
 	_Atomic int state;
@@ -208,7 +215,8 @@ struct quire_check {
 	struct quire_refusal refusal;
 };
 
-/* The first failure; `happened` is stored with release once it is written, under the lock. */
+/* The first failure; `happened` is stored with release once it is written, under the
+ * lock. */
 struct quire_failure {
 	pthread_mutex_t lock;
 	_Atomic bool happened;
@@ -241,16 +249,24 @@ struct quire_runtime {
 	/* Which threads may not wait: an address of the thread's own, 0 for none. */
 	_Atomic uintptr_t planner_thread;
 	_Atomic uintptr_t executor_thread;
-	_Atomic int stop; /* 1: the planner's thread ends when idle, 2: the executor's too */
+	_Atomic int
+		stop; /* 1: the planner's thread ends when idle, 2: the executor's too */
 	pthread_t threads[2];
 };
+
+/* May this thread wait?  Not inside a callback, and not on a thread that polls. */
+bool quire_may_wait(struct quire_runtime *runtime);
+
+/* Does this thread drive the planner of a runtime without threads? */
+bool quire_drives_planner(struct quire_runtime *runtime);
 
 /* The runtime fails, unless it has already. */
 void quire_runtime_fail(struct quire_runtime *runtime, enum quire_status status,
                         const char *what);
 
 /* The first failure, or NULL. */
-static inline const struct quire_refusal *quire_runtime_failed(struct quire_runtime *runtime)
+static inline const struct quire_refusal *
+quire_runtime_failed(struct quire_runtime *runtime)
 {
 	/* Pairs with the release in quire_runtime_fail. */
 	if (atomic_load_explicit(&runtime->failure.happened, memory_order_acquire))
@@ -258,8 +274,8 @@ static inline const struct quire_refusal *quire_runtime_failed(struct quire_runt
 	return NULL;
 }
 
-/* Decide everything about a step that can refuse it, short of waiting: rows, undo log, grouping
- * and `need` are set.  A refusal leaves nothing behind. */
+/* Decide everything about a step that can refuse it, short of waiting: rows, undo log,
+ * grouping and `need` are set.  A refusal leaves nothing behind. */
 enum quire_status quire_admit(struct quire_runtime *runtime,
                               const struct quire_command_cell *cell,
                               struct quire_refusal *refusal);
@@ -283,6 +299,7 @@ enum quire_status quire_executor_init(struct quire_runtime *runtime);
 void quire_executor_end(struct quire_runtime *runtime);
 
 /* The self-check itself, on the planner. */
-enum quire_status quire_check_all(struct quire_runtime *runtime, struct quire_refusal *refusal);
+enum quire_status quire_check_all(struct quire_runtime *runtime,
+                                  struct quire_refusal *refusal);
 
 #endif

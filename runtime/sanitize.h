@@ -2,8 +2,8 @@
 #ifndef QUIRE_RUNTIME_SANITIZE_H
 #define QUIRE_RUNTIME_SANITIZE_H
 /*
- * What ThreadSanitizer cannot see by itself: order made by inline assembly (ck_pr) or by a
- * library that was not instrumented (liburcu).  A release on an address before such a
+ * What ThreadSanitizer cannot see by itself: order made by inline assembly (ck_pr) or by
+ * a library that was not instrumented (liburcu).  A release on an address before such a
  * hand-over, an acquire on the same address after it; nothing in other builds.
  */
 #if defined(__SANITIZE_THREAD__)

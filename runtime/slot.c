@@ -24,9 +24,11 @@ static void resolve(const struct quire_runtime *rt, struct quire_plan *plan,
 		break;
 	case QUIRE_WORK_READ:
 		segment = work->read.segment;
-		table = &plan->tables[planner->grouping.table_of[planner->labels[segment]]];
+		table = &plan->tables[planner->grouping
+		                              .table_of[planner->labels[segment]]];
 		issue->slots.page = quire_plan_device(
-			plan, table->kv_indices + table->kv_indptr[planner->row_of_view[segment]]);
+			plan, table->kv_indices +
+				      table->kv_indptr[planner->row_of_view[segment]]);
 		issue->slots.first = work->read.first;
 		issue->slots.n = work->read.count;
 		issue->out = work->read.out;
@@ -34,9 +36,11 @@ static void resolve(const struct quire_runtime *rt, struct quire_plan *plan,
 	case QUIRE_WORK_COPY:
 		issue->copy = plan->num_copies++;
 		plan->copy_source[issue->copy] =
-			planner->rows[work->copy.source_segment].stream->pages[work->copy.source_page];
+			planner->rows[work->copy.source_segment]
+				.stream->pages[work->copy.source_page];
 		plan->copy_target[issue->copy] =
-			planner->rows[work->copy.target_segment].stream->pages[work->copy.target_page];
+			planner->rows[work->copy.target_segment]
+				.stream->pages[work->copy.target_page];
 		break;
 	}
 }
@@ -64,8 +68,9 @@ void quire_slot_fill(struct quire_runtime *rt, const struct quire_command_cell *
 	plan->step = planner->step + 1;
 	plan->label_names = rt->commands.labels.names;
 	plan->num_copies = 0;
-	quire_plan_build(plan, &planner->grouping, planner->views, cell->num_segments, rt->page_size,
-	                 cell->bucket_rows, cell->bucket_tokens, planner->row_of_view);
+	quire_plan_build(plan, &planner->grouping, planner->views, cell->num_segments,
+	                 rt->page_size, cell->bucket_rows, cell->bucket_tokens,
+	                 planner->row_of_view);
 	slot->run = cell->run;
 	slot->run_argument = cell->run_argument;
 	slot->num_work = cell->num_work;

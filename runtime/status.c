@@ -11,7 +11,7 @@ const char *quire_status_name(enum quire_status status)
 {
 	switch (status) {
 #define QUIRE_STATUS_NAME(name, value, text) \
-	case QUIRE_##name: \
+	case QUIRE_##name:                   \
 		return #name;
 		QUIRE_STATUS_LIST(QUIRE_STATUS_NAME)
 #undef QUIRE_STATUS_NAME
@@ -23,7 +23,7 @@ const char *quire_status_text(enum quire_status status)
 {
 	switch (status) {
 #define QUIRE_STATUS_TEXT(name, value, text) \
-	case QUIRE_##name: \
+	case QUIRE_##name:                   \
 		return text;
 		QUIRE_STATUS_LIST(QUIRE_STATUS_TEXT)
 #undef QUIRE_STATUS_TEXT
@@ -38,14 +38,16 @@ struct sentence {
 	size_t length;
 };
 
-__attribute__((format(printf, 2, 3))) static void add(struct sentence *s, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void add(struct sentence *s,
+                                                      const char *format, ...)
 {
 	size_t used = s->length < s->size ? s->length : s->size;
 	va_list arguments;
 	int more;
 
 	va_start(arguments, format);
-	more = vsnprintf(s->size == 0 ? NULL : s->text + used, s->size - used, format, arguments);
+	more = vsnprintf(s->size == 0 ? NULL : s->text + used, s->size - used, format,
+	                 arguments);
 	va_end(arguments);
 	s->length += more < 0 ? 0 : (size_t)more;
 }
@@ -59,7 +61,8 @@ static void add_pages(struct sentence *s, const struct quire_refusal *r)
 {
 	add(s, "not enough pages: ");
 	if (r->pages_short == 0) {
-		add(s, "%" PRId64 " requested, %" PRId64 " available", r->requested, r->available);
+		add(s, "%" PRId64 " requested, %" PRId64 " available", r->requested,
+		    r->available);
 		return;
 	}
 	add(s, "%" PRId64 " short at ", r->pages_short);
@@ -68,7 +71,8 @@ static void add_pages(struct sentence *s, const struct quire_refusal *r)
 
 static void add_bound(struct sentence *s, const struct quire_refusal *r)
 {
-	add(s, "%s: %s", r->status == QUIRE_LIMIT ? "limit exceeded" : "invalid", r->what);
+	add(s, "%s: %s", r->status == QUIRE_LIMIT ? "limit exceeded" : "invalid",
+	    r->what);
 	if (r->index >= 0)
 		add(s, " [%" PRId64 "]", r->index);
 	if (r->expected != 0 || r->got != 0)
@@ -105,11 +109,12 @@ static void add_sentence(struct sentence *s, const struct quire_refusal *r)
 		return;
 	case QUIRE_STALE:
 		add_stream(s, r);
-		add(s, ": segment expects length %" PRId64 ", the stream has %" PRId64, r->expected,
-		    r->got);
+		add(s, ": segment expects length %" PRId64 ", the stream has %" PRId64,
+		    r->expected, r->got);
 		return;
 	case QUIRE_NO_REQUEST:
-		add(s, "request %" PRIu64 ": %s", r->request, quire_status_text(r->status));
+		add(s, "request %" PRIu64 ": %s", r->request,
+		    quire_status_text(r->status));
 		return;
 	case QUIRE_OFFLOADED:
 	case QUIRE_NO_LABEL:
@@ -121,8 +126,8 @@ static void add_sentence(struct sentence *s, const struct quire_refusal *r)
 		add_bound(s, r);
 		return;
 	case QUIRE_NOT_OWNED:
-		add(s, "page %" PRId32 " (place %" PRId64 " in the list): %s", r->page, r->index,
-		    quire_status_text(r->status));
+		add(s, "page %" PRId32 " (place %" PRId64 " in the list): %s", r->page,
+		    r->index, quire_status_text(r->status));
 		return;
 	case QUIRE_IO:
 	case QUIRE_FORMAT:
@@ -136,7 +141,9 @@ static void add_sentence(struct sentence *s, const struct quire_refusal *r)
 	case QUIRE_AGAIN:
 		add_other(s, r);
 		if (r->free != 0 || r->retiring != 0 || r->owned != 0)
-			add(s, ": %" PRId64 " pages free, %" PRId64 " retiring, %" PRId64 " owned",
+			add(s,
+			    ": %" PRId64 " pages free, %" PRId64 " retiring, %" PRId64
+			    " owned",
 			    r->free, r->retiring, r->owned);
 		return;
 	default:

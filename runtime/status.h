@@ -4,10 +4,10 @@
 /*
  * Status codes and refusals: how every Quire function answers.
  *
- * A function that can refuse returns an enum quire_status; 0 (QUIRE_OK) is success.  A refusal
- * changes nothing.  Outputs are written on QUIRE_OK only.  A function that can say more fills
- * a struct quire_refusal, which quire_refusal_text() turns into one sentence.  The library
- * never prints and never exits.
+ * A function that can refuse returns an enum quire_status; 0 (QUIRE_OK) is success.  A
+ * refusal changes nothing.  Outputs are written on QUIRE_OK only.  A function that can
+ * say more fills a struct quire_refusal, which quire_refusal_text() turns into one
+ * sentence.  The library never prints and never exits.
  *
  * The numbers are part of trace format 1 (docs/trace-format.md): they never change.
  */
@@ -18,34 +18,34 @@
 extern "C" {
 #endif
 
-#define QUIRE_API __attribute__((visibility("default")))
+#define QUIRE_API        __attribute__((visibility("default")))
 #define QUIRE_MUST_CHECK __attribute__((warn_unused_result))
 
 /*     name         value  text */
-#define QUIRE_STATUS_LIST(X) \
-	X(OK,           0, "done") \
-	X(NO_PAGES,     1, "not enough pages") \
-	X(AGAIN,        2, "not yet; would fit or go on later") \
-	X(STALE,        3, "the stream is not where the segment expects it") \
-	X(OFFLOADED,    4, "the stream is in host memory; reload it first") \
-	X(NO_REQUEST,   5, "no such request is open") \
-	X(NO_LABEL,     6, "the request has no such label") \
-	X(LIMIT,        7, "a limit set at create would be exceeded") \
-	X(INVALID,      8, "invalid argument, or a call in the wrong state") \
-	X(HELD,         9, "the queue is full behind a speculative step that is not resolved") \
-	X(WOULD_BLOCK, 10, "would have to wait where waiting is not allowed") \
-	X(ABANDONED,   11, "dropped with the speculative step it rests on") \
-	X(CANCELLED,   12, "dropped before it ran") \
-	X(DEVICE,      13, "the device failed") \
-	X(CALLBACK,    14, "a callback failed") \
-	X(NO_MEMORY,   15, "out of memory") \
-	X(TIMEOUT,     16, "the deadline passed") \
-	X(NOT_OWNED,   17, "the page is not owned, or was given back already") \
-	X(CLOSED,      18, "the runtime is shutting down") \
-	X(BROKEN,      19, "an invariant does not hold") \
-	X(IO,          20, "reading or writing a file failed") \
-	X(FORMAT,      21, "the file does not follow its format") \
-	X(END,         22, "end of input")
+#define QUIRE_STATUS_LIST(X)                                                           \
+	X(OK, 0, "done")                                                               \
+	X(NO_PAGES, 1, "not enough pages")                                             \
+	X(AGAIN, 2, "not yet; would fit or go on later")                               \
+	X(STALE, 3, "the stream is not where the segment expects it")                  \
+	X(OFFLOADED, 4, "the stream is in host memory; reload it first")               \
+	X(NO_REQUEST, 5, "no such request is open")                                    \
+	X(NO_LABEL, 6, "the request has no such label")                                \
+	X(LIMIT, 7, "a limit set at create would be exceeded")                         \
+	X(INVALID, 8, "invalid argument, or a call in the wrong state")                \
+	X(HELD, 9, "the queue is full behind a speculative step that is not resolved") \
+	X(WOULD_BLOCK, 10, "would have to wait where waiting is not allowed")          \
+	X(ABANDONED, 11, "dropped with the speculative step it rests on")              \
+	X(CANCELLED, 12, "dropped before it ran")                                      \
+	X(DEVICE, 13, "the device failed")                                             \
+	X(CALLBACK, 14, "a callback failed")                                           \
+	X(NO_MEMORY, 15, "out of memory")                                              \
+	X(TIMEOUT, 16, "the deadline passed")                                          \
+	X(NOT_OWNED, 17, "the page is not owned, or was given back already")           \
+	X(CLOSED, 18, "the runtime is shutting down")                                  \
+	X(BROKEN, 19, "an invariant does not hold")                                    \
+	X(IO, 20, "reading or writing a file failed")                                  \
+	X(FORMAT, 21, "the file does not follow its format")                           \
+	X(END, 22, "end of input")
 
 enum quire_status {
 #define QUIRE_STATUS_ENUM(name, value, text) QUIRE_##name = value,
@@ -57,15 +57,17 @@ enum quire_status {
 #define QUIRE_LABEL_BYTES 32
 
 /*
- * The details of a refusal.  Which fields carry meaning depends on the status; the others are 0.
+ * The details of a refusal.  Which fields carry meaning depends on the status; the others
+ * are 0.
  *
- *   NO_PAGES   requested, available; in a runtime pages_short, request, label of the first
+ *   NO_PAGES   requested, available; in a runtime pages_short, request, label of the
+ *   first
  *              page in take order that does not fit
  *   AGAIN      free, retiring, owned
  *   STALE      request, label, expected (the segment's `at`), got (the stream's length)
  *   LIMIT      what (the limit), got, expected (the bound)
- *   INVALID    what (the argument), index (its place in a list or -1), got, expected (bound)
- *   NOT_OWNED  page, index (its place in the list)
+ *   INVALID    what (the argument), index (its place in a list or -1), got, expected
+ *   (bound) NOT_OWNED  page, index (its place in the list)
  *   BROKEN     what (the rule), page or request and label
  *   IO, FORMAT what, line (1-based; 0: the whole file)
  */
@@ -83,7 +85,8 @@ struct quire_refusal {
 	int64_t retiring;
 	int64_t owned;
 	uint64_t request;
-	const char *what; /* static, or lent as the function says; never NULL when filled */
+	const char
+		*what; /* static, or lent as the function says; never NULL when filled */
 	char label[QUIRE_LABEL_BYTES];
 };
 

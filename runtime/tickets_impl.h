@@ -2,15 +2,16 @@
 #ifndef QUIRE_RUNTIME_TICKETS_IMPL_H
 #define QUIRE_RUNTIME_TICKETS_IMPL_H
 /*
- * Tickets: one fixed cell per position of the order, used again tickets_max positions later.
+ * Tickets: one fixed cell per position of the order, used again tickets_max positions
+ * later.
  *
  * Who writes a cell
  *   client    draws it, under the commands' lock, once its last user has retired
  *   planner   the outcome, then `state` to PLANNED (or RETIRED: a refusal, or no step)
  *   executor  digest and failure, then `state` to ISSUED and RETIRED
- * `state` is stored with release and loaded with acquire, so that who sees a stage also sees what
- * was written before it.  An outcome is copied out under the commands' lock, under which alone a
- * cell changes its ticket.
+ * `state` is stored with release and loaded with acquire, so that who sees a stage also
+ * sees what was written before it.  An outcome is copied out under the commands' lock,
+ * under which alone a cell changes its ticket.
  */
 #include <quire/runtime/runtime.h>
 
@@ -42,8 +43,8 @@ static inline struct quire_ticket_cell *quire_ticket_cell(struct quire_tickets *
 /* May the cell of a new ticket be taken?  Under the commands' lock. */
 static inline bool quire_ticket_is_free(struct quire_tickets *tickets, uint64_t ticket)
 {
-	/* Acquire: pairs with the release in quire_ticket_advance, so that the last user's writes are
-	 * over before the cell is drawn again. */
+	/* Acquire: pairs with the release in quire_ticket_advance, so that the last
+	 * user's writes are over before the cell is drawn again. */
 	uint64_t state = atomic_load_explicit(&quire_ticket_cell(tickets, ticket)->state,
 	                                      memory_order_acquire);
 
@@ -57,15 +58,16 @@ static inline void quire_ticket_draw(struct quire_tickets *tickets, uint64_t tic
 
 	atomic_store_explicit(&cell->digest, 0, memory_order_relaxed);
 	atomic_store_explicit(&cell->failed, false, memory_order_relaxed);
-	atomic_store_explicit(&cell->state, ticket * 4 + QUIRE_STAGE_QUEUED, memory_order_release);
+	atomic_store_explicit(&cell->state, ticket * 4 + QUIRE_STAGE_QUEUED,
+	                      memory_order_release);
 }
 
 /* Planner and executor. */
 static inline void quire_ticket_advance(struct quire_tickets *tickets, uint64_t ticket,
                                         enum quire_stage stage)
 {
-	atomic_store_explicit(&quire_ticket_cell(tickets, ticket)->state, ticket * 4 + stage,
-	                      memory_order_release);
+	atomic_store_explicit(&quire_ticket_cell(tickets, ticket)->state,
+	                      ticket * 4 + stage, memory_order_release);
 }
 
 #endif

@@ -22,14 +22,15 @@ static void wait32(const struct ck_ec_wait_state *state, const uint32_t *address
                    uint32_t expected, const struct timespec *deadline)
 {
 	(void)state;
-	syscall(SYS_futex, address, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected, deadline, NULL,
-	        FUTEX_BITSET_MATCH_ANY);
+	syscall(SYS_futex, address, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected,
+	        deadline, NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
 static void wake32(const struct ck_ec_ops *ops, const uint32_t *address)
 {
 	(void)ops;
-	syscall(SYS_futex, address, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT32_MAX, NULL, NULL, 0);
+	syscall(SYS_futex, address, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT32_MAX, NULL,
+	        NULL, 0);
 }
 
 static const struct ck_ec_ops wake_ops = {

@@ -33,8 +33,8 @@ static bool combine(struct cmd_streams *streams, const struct quire_step *step,
 		if (ids[c].name < 0)
 			return false;
 		for (int32_t i = 0; i < combined->num_labels; i++) {
-			ids[c].labels[i] = cmd_streams_label(streams,
-			                                     combined->labels[i]);
+			ids[c].labels[i] =
+				cmd_streams_label(streams, combined->labels[i]);
 			if (ids[c].labels[i] < 0)
 				return false;
 		}
@@ -158,8 +158,10 @@ static char *add_writes(struct cmd_batch *batch, const struct quire_geometry *ge
 			batch->work[batch->num_work++] = (struct quire_work){
 				.kind = QUIRE_WORK_WRITE,
 				.layer = (int32_t)layer,
-				.write = {.table = t, .dtype = geometry->dtype,
-				          .k = k, .v = v},
+				.write = {.table = t,
+			                  .dtype = geometry->dtype,
+			                  .k = k,
+			                  .v = v},
 			};
 		}
 	}

@@ -130,8 +130,8 @@ int cmd_check_finish(struct cmd_check *check)
 /* The row's stream, as long as it lives the same life. */
 static struct cmd_stream *stream_of(struct cmd_check *check, const struct cmd_row *row)
 {
-	struct cmd_stream *stream = cmd_streams_find(&check->streams, row->request,
-	                                             row->label);
+	struct cmd_stream *stream =
+		cmd_streams_find(&check->streams, row->request, row->label);
 
 	return stream != NULL && stream->life == row->life ? stream : NULL;
 }

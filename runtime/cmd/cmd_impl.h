@@ -36,11 +36,11 @@ struct cmd_common {
 };
 
 /* Entries of every command's option list; the keys that cmd_parse_common knows. */
-#define CMD_COMMON_OPTIONS \
-	{"json", 'j', NULL, 0, "Print the numbers as one JSON object", 1}, \
+#define CMD_COMMON_OPTIONS                                                        \
+	{"json", 'j', NULL, 0, "Print the numbers as one JSON object", 1},        \
 		{"quiet", 'q', NULL, 0, "Print neither numbers nor progress", 1}, \
-	{ \
-		"help", '?', NULL, 0, "Print this help", -1 \
+	{                                                                         \
+		"help", '?', NULL, 0, "Print this help", -1                       \
 	}
 
 /* The default case of every command's parser; state->input is a struct cmd_common. */

@@ -44,10 +44,10 @@ static const struct argp_option option_list[] = {
 	{"rows", KEY_ROWS, "N", 0, "Most requests of a step (256)", 0},
 	{"tokens", KEY_TOKENS, "N", 0, "Most tokens of a step (2048)", 0},
 	{"seq-tokens", KEY_SEQ_TOKENS, "N", 0,
-	 "Most tokens of a request (as many as all pages hold)", 0},
+         "Most tokens of a request (as many as all pages hold)", 0},
 	{"layout", KEY_LAYOUT, "NAME", 0, "Layout of the cache (NHD)", 0},
 	{"dtype", KEY_DTYPE, "NAME", 0,
-	 "Element type of the cache: f32, f16, bf16 (bf16)", 0},
+         "Element type of the cache: f32, f16, bf16 (bf16)", 0},
 	{"layers", KEY_LAYERS, "N", 0, "Layers of the cache (1)", 0},
 	{"heads", KEY_HEADS, "N", 0, "KV heads of the cache (1)", 0},
 	{"dims", KEY_DIMS, "N", 0, "Elements of a head (8)", 0},
@@ -72,9 +72,8 @@ static error_t parse_dtype(struct argp_state *state, const char *name)
 	enum quire_dtype dtype;
 
 	if (quire_dtype_parse(name, &dtype) != QUIRE_OK)
-		return cmd_refuse_usage(state,
-		                        "--dtype must be f32, f16 or bf16, got \"%s\"",
-		                        name);
+		return cmd_refuse_usage(
+			state, "--dtype must be f32, f16 or bf16, got \"%s\"", name);
 	strcpy(options->header.dtype, quire_dtype_name(dtype));
 	return 0;
 }
@@ -91,16 +90,14 @@ static error_t parse_end(struct argp_state *state)
 	if (options->output == NULL)
 		return cmd_refuse_usage(state, "-o TRACE is wanted");
 	if (header->tokens_max < header->rows_max)
-		return cmd_refuse_usage(state,
-		                        "--tokens must be at least --rows %lld, got %lld",
-		                        (long long)header->rows_max,
-		                        (long long)header->tokens_max);
+		return cmd_refuse_usage(
+			state, "--tokens must be at least --rows %lld, got %lld",
+			(long long)header->rows_max, (long long)header->tokens_max);
 	if (header->seq_tokens_max == 0) {
 		int64_t all = (header->num_pages - 1) * header->page_size;
 
-		header->seq_tokens_max = all < QUIRE_SEQ_TOKENS_MAX
-		                                 ? all
-		                                 : QUIRE_SEQ_TOKENS_MAX;
+		header->seq_tokens_max =
+			all < QUIRE_SEQ_TOKENS_MAX ? all : QUIRE_SEQ_TOKENS_MAX;
 	}
 	header->requests_max = header->rows_max;
 	header->request_labels_max = 1;
@@ -206,7 +203,8 @@ static bool is_input(const struct import_options *options)
 	struct stat from, to;
 
 	return stat(options->requests, &from) == 0 && stat(options->output, &to) == 0 &&
-	       S_ISREG(to.st_mode) && from.st_dev == to.st_dev && from.st_ino == to.st_ino;
+	       S_ISREG(to.st_mode) && from.st_dev == to.st_dev &&
+	       from.st_ino == to.st_ino;
 }
 
 /* Write the trace of requests already read; a file there stays unless all went well. */
@@ -236,18 +234,19 @@ static int write_trace(const struct import_options *options,
 int cmd_import(int argc, char **argv)
 {
 	struct import_options options = {
-		.header = {
-			.layout = "NHD",
-			.dtype = "bf16",
-			.num_layers = 1,
-			.num_kv_heads = 1,
-			.head_dim = 8,
-			.page_size = 16,
-			.num_pages = 8192,
-			.sink = true,
-			.rows_max = 256,
-			.tokens_max = 2048,
-		},
+		.header =
+			{
+				.layout = "NHD",
+				.dtype = "bf16",
+				.num_layers = 1,
+				.num_kv_heads = 1,
+				.head_dim = 8,
+				.page_size = 16,
+				.num_pages = 8192,
+				.sink = true,
+				.rows_max = 256,
+				.tokens_max = 2048,
+			},
 	};
 	struct quire_import_summary summary;
 	struct quire_requests requests;
@@ -257,7 +256,8 @@ int cmd_import(int argc, char **argv)
 	if (code != CMD_DONE || options.common.help)
 		return code;
 	if (is_input(&options)) {
-		cmd_tell(options.output, 0, "is the request trace itself; name another file");
+		cmd_tell(options.output, 0,
+		         "is the request trace itself; name another file");
 		return CMD_BAD;
 	}
 	if (quire_requests_read(options.requests, options.first, &requests, &refusal) !=

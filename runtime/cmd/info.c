@@ -24,9 +24,9 @@ enum {
 
 static const struct argp_option option_list[] = {
 	{"page-size", KEY_PAGE_SIZE, "N", 0,
-	 "Of a request trace: tokens of a page for the ideal numbers (16)", 0},
+         "Of a request trace: tokens of a page for the ideal numbers (16)", 0},
 	{"first", KEY_FIRST, "N", 0, "Of a request trace: take the first N requests only",
-	 0},
+         0},
 	CMD_COMMON_OPTIONS,
 	{0},
 };

@@ -45,9 +45,8 @@ error_t cmd_parse_int(struct argp_state *state, const char *option, const char *
 error_t cmd_parse_operand(struct argp_state *state, char *argument, const char **out)
 {
 	if (*out != NULL)
-		return cmd_refuse_usage(state,
-		                        "one file is wanted, \"%s\" is one too many",
-		                        argument);
+		return cmd_refuse_usage(
+			state, "one file is wanted, \"%s\" is one too many", argument);
 	*out = argument;
 	return 0;
 }
@@ -69,7 +68,8 @@ error_t cmd_parse_common(int key, char *argument, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ERROR:
 		return cmd_refuse_usage(
-			state, "\"%s\": not an option here, or a value missing or unwanted",
+			state,
+			"\"%s\": not an option here, or a value missing or unwanted",
 			state->argv[state->next > 1 ? state->next - 1 : 1]);
 	default:
 		return ARGP_ERR_UNKNOWN;

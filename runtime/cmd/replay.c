@@ -17,7 +17,7 @@
 
 /* A delay comes at one poll in so many, and is shorter than so many nanoseconds. */
 #define DELAY_POLLS 8
-#define DELAY_NS 50000
+#define DELAY_NS    50000
 
 enum {
 	KEY_DEVICE = 256,
@@ -35,12 +35,12 @@ static const struct argp_option option_list[] = {
 	{"device", KEY_DEVICE, "NAME", 0, "cpu or cpu:inline (cpu)", 0},
 	{"depth", KEY_DEPTH, "N", 0, "Plan slots, 1..64 (2)", 0},
 	{"pages", KEY_PAGES, "N", 0,
-	 "Pages of the pool in place of the trace's; no outcomes are compared then", 0},
+         "Pages of the pool in place of the trace's; no outcomes are compared then", 0},
 	{"check", KEY_CHECK, NULL, 0, "Write a pattern for every token, verify reads", 0},
 	{"seed-delays", KEY_SEED_DELAYS, "N", 0,
-	 "Delay planner and executor at random, from this seed", 0},
+         "Delay planner and executor at random, from this seed", 0},
 	{"threads", KEY_THREADS, "WHOSE", 0,
-	 "library: a planner and an executor thread; caller: one for all (library)", 0},
+         "library: a planner and an executor thread; caller: one for all (library)", 0},
 	{"digests", KEY_DIGESTS, NULL, 0, "Digest every plan (the default)", 0},
 	{"no-digests", KEY_NO_DIGESTS, NULL, 0, "Do not, and compare none", 0},
 	{"record", KEY_RECORD, "FILE", 0, "Write the commands with their outcomes", 0},
@@ -53,9 +53,8 @@ static error_t parse_threads(struct argp_state *state, const char *whose)
 	struct cmd_replay_options *options = state->input;
 
 	if (strcmp(whose, "library") != 0 && strcmp(whose, "caller") != 0)
-		return cmd_refuse_usage(state,
-		                        "--threads must be library or caller, got \"%s\"",
-		                        whose);
+		return cmd_refuse_usage(
+			state, "--threads must be library or caller, got \"%s\"", whose);
 	options->caller = strcmp(whose, "caller") == 0;
 	return 0;
 }
@@ -65,9 +64,8 @@ static error_t parse_device(struct argp_state *state, const char *name)
 	struct cmd_replay_options *options = state->input;
 
 	if (strcmp(name, "cpu") != 0 && strcmp(name, "cpu:inline") != 0)
-		return cmd_refuse_usage(state,
-		                        "--device must be cpu or cpu:inline, got \"%s\"",
-		                        name);
+		return cmd_refuse_usage(
+			state, "--device must be cpu or cpu:inline, got \"%s\"", name);
 	options->device = name;
 	return 0;
 }

@@ -44,7 +44,7 @@ struct cmd_replay_options {
 
 /* A command on its way. */
 struct cmd_pending {
-	uint64_t ticket; /* 0: refused at once, `got` says how; or left out */
+	uint64_t ticket;  /* 0: refused at once, `got` says how; or left out */
 	bool is_left_out; /* recorded as without effect: not given at all */
 	int64_t line;
 	enum quire_command_kind kind;

@@ -26,9 +26,8 @@ static int read_with(struct cmd_check *check, const struct cmd_stream *stream,
 	const char *label = check->streams.labels[stream->label];
 	struct quire_slots slots = {.page = pages, .n = stream->length};
 	struct quire_snapshot snapshot = {.length = 0};
-	enum quire_status status = quire_runtime_snapshot(check->run->runtime,
-	                                                  stream->request, label,
-	                                                  &snapshot, pages, num_pages);
+	enum quire_status status = quire_runtime_snapshot(
+		check->run->runtime, stream->request, label, &snapshot, pages, num_pages);
 
 	if (status != QUIRE_OK || snapshot.length != stream->length) {
 		cmd_tell(check->run->file, line,
@@ -52,8 +51,8 @@ int cmd_check_read_now(struct cmd_check *check, const struct cmd_stream *stream,
                        int64_t line)
 {
 	const struct quire_geometry *geometry = check->geometry;
-	int64_t num_pages = (stream->length + geometry->page_size - 1) /
-	                    geometry->page_size;
+	int64_t num_pages =
+		(stream->length + geometry->page_size - 1) / geometry->page_size;
 	int32_t *pages;
 	char *rows;
 	int code;

@@ -114,8 +114,8 @@ static int tell_failure(const struct cmd_run *run, int64_t line,
 
 static void describe(const struct quire_trace_outcome *outcome, bool digest, char *text)
 {
-	int used = snprintf(text, OUTCOME_BYTES, "%s",
-	                    quire_status_name(outcome->status));
+	int used =
+		snprintf(text, OUTCOME_BYTES, "%s", quire_status_name(outcome->status));
 
 	if (outcome->detail != 0)
 		used += snprintf(text + used, OUTCOME_BYTES - (size_t)used, " %" PRId64,
@@ -177,8 +177,8 @@ static int conclude(struct cmd_run *run, struct cmd_pending *pending,
 		return CMD_DONE;
 	}
 	if (pending->ticket != 0)
-		status = cmd_run_wait(run, pending->ticket, QUIRE_STAGE_RETIRED,
-		                      &outcome);
+		status =
+			cmd_run_wait(run, pending->ticket, QUIRE_STAGE_RETIRED, &outcome);
 	if (status != QUIRE_OK) {
 		cmd_tell(run->file, pending->line, "the outcome was lost: %s",
 		         quire_status_text(status));
@@ -289,8 +289,8 @@ int cmd_run_all(struct cmd_run *run)
 	int64_t done, of;
 
 	for (;;) {
-		enum quire_status status = quire_trace_next(run->reader, &record,
-		                                            &refusal);
+		enum quire_status status =
+			quire_trace_next(run->reader, &record, &refusal);
 		int code;
 
 		if (status == QUIRE_END)

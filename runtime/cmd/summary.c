@@ -67,7 +67,9 @@ int cmd_run_report(struct cmd_run *run, int64_t wall_ns, int code)
 		return CMD_BAD;
 	quire_runtime_stats(run->runtime, &stats);
 	cmd_report_text(report, "status", NULL,
-	                run->diverged ? "diverged" : code == CMD_DONE ? "ok" : "failed");
+	                run->diverged      ? "diverged"
+	                : code == CMD_DONE ? "ok"
+	                                   : "failed");
 	cmd_report_count(report, "commands", "commands", (int64_t)run->head);
 	cmd_report_count(report, "steps", "steps", (int64_t)stats.steps_planned);
 	cmd_report_count(report, "tokens", "tokens", (int64_t)stats.tokens);

@@ -18,11 +18,11 @@
 #include <string.h>
 #include <time.h>
 
-#define PAGES 65536
-#define TURNS 15
-#define TURN_PAGES (1 << 20)
+#define PAGES           65536
+#define TURNS           15
+#define TURN_PAGES      (1 << 20)
 #define TURN_PAIRS_MOST (1 << 18)
-#define BATCH_MOST 1024
+#define BATCH_MOST      1024
 
 /* Ids in a ring, and a byte per page that says whether it is out. */
 struct mutex_ring {

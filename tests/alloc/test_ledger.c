@@ -14,7 +14,7 @@
 
 #define PAGES_MOST 24
 #define NAMES_MOST 64
-#define UNTOUCHED (-77)
+#define UNTOUCHED  (-77)
 
 /* Every name as an entry of its own: a bag of page ids. */
 struct bag {
@@ -74,8 +74,8 @@ static bool in_range(int32_t page)
 }
 
 /* What a list must answer, and at which place, by going through a copy of the bag. */
-static enum quire_status
-expect(char verb, const int32_t *pages, int32_t n, int64_t *index_out)
+static enum quire_status expect(char verb, const int32_t *pages, int32_t n,
+                                int64_t *index_out)
 {
 	int32_t counts[PAGES_MOST];
 
@@ -99,20 +99,21 @@ expect(char verb, const int32_t *pages, int32_t n, int64_t *index_out)
 	return QUIRE_OK;
 }
 
-static void
-release(struct quire_ledger *ledger, const int32_t *pages, int32_t n, bool in_place)
+static void release(struct quire_ledger *ledger, const int32_t *pages, int32_t n,
+                    bool in_place)
 {
 	int32_t freed[NAMES_MOST + 1], expected[NAMES_MOST];
 	int64_t index = 0, num_freed = UNTOUCHED, num_expected = 0;
 	enum quire_status status = expect('f', pages, n, &index);
-	struct quire_refusal refusal = { 0 };
+	struct quire_refusal refusal = {0};
 
 	for (int32_t i = 0; i <= NAMES_MOST; i++)
 		freed[i] = UNTOUCHED;
 	if (in_place)
 		memcpy(freed, pages, (size_t)n * sizeof(*pages));
 	ck_assert_int_eq(quire_ledger_release(ledger, in_place ? freed : pages, n, freed,
-	                                      &num_freed, &refusal), status);
+	                                      &num_freed, &refusal),
+	                 status);
 	if (status) {
 		ck_assert_int_eq(refusal.status, status);
 		ck_assert_int_eq(refusal.index, index);
@@ -137,10 +138,11 @@ static void add(struct quire_ledger *ledger, char verb, const int32_t *pages, in
 {
 	int64_t index = 0;
 	enum quire_status status = expect(verb, pages, n, &index);
-	struct quire_refusal refusal = { 0 };
+	struct quire_refusal refusal = {0};
 
 	if (verb == 'a')
-		ck_assert_int_eq(quire_ledger_acquire(ledger, pages, n, &refusal), status);
+		ck_assert_int_eq(quire_ledger_acquire(ledger, pages, n, &refusal),
+		                 status);
 	else
 		ck_assert_int_eq(quire_ledger_retain(ledger, pages, n, &refusal), status);
 	ck_assert_int_eq(refusal.status, status);
@@ -156,8 +158,8 @@ static void add(struct quire_ledger *ledger, char verb, const int32_t *pages, in
 
 START_TEST(random_lists_match_a_bag_of_names)
 {
-	static const int32_t sizes[] = { 1, 2, 5, PAGES_MOST };
-	static const char verbs[] = { 'a', 'r', 'f', 'f' };
+	static const int32_t sizes[] = {1, 2, 5, PAGES_MOST};
+	static const char verbs[] = {'a', 'r', 'f', 'f'};
 	uint64_t seed = 4;
 
 	for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
@@ -170,7 +172,8 @@ START_TEST(random_lists_match_a_bag_of_names)
 			int32_t pages[NAMES_MOST];
 
 			for (int32_t j = 0; j < n; j++)
-				pages[j] = random_in(&seed, stray ? -1 : 0, sizes[k] - !stray);
+				pages[j] = random_in(&seed, stray ? -1 : 0,
+				                     sizes[k] - !stray);
 			if (verb == 'f')
 				release(ledger, pages, n, random_in(&seed, 0, 1));
 			else
@@ -189,15 +192,17 @@ START_TEST(a_release_that_names_a_page_twice_gives_it_back_once)
 	int32_t freed[3];
 	int64_t num_freed;
 
-	ck_assert_int_eq(quire_ledger_acquire(ledger, (int32_t[]){ 1, 2 }, 2, NULL),
+	ck_assert_int_eq(quire_ledger_acquire(ledger, (int32_t[]){1, 2}, 2, NULL),
 	                 QUIRE_OK);
-	ck_assert_int_eq(quire_ledger_retain(ledger, (int32_t[]){ 1 }, 1, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_ledger_retain(ledger, (int32_t[]){1}, 1, NULL), QUIRE_OK);
 	ck_assert_int_eq(16 - quire_ledger_owned(ledger), 14);
-	ck_assert_int_eq(quire_ledger_release(ledger, (int32_t[]){ 1, 1, 1 }, 3, freed,
-	                                      &num_freed, NULL), QUIRE_NOT_OWNED);
+	ck_assert_int_eq(quire_ledger_release(ledger, (int32_t[]){1, 1, 1}, 3, freed,
+	                                      &num_freed, NULL),
+	                 QUIRE_NOT_OWNED);
 	ck_assert_int_eq(quire_ledger_owners(ledger, 1), 2);
-	ck_assert_int_eq(quire_ledger_release(ledger, (int32_t[]){ 1, 1 }, 2, freed,
-	                                      &num_freed, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_ledger_release(ledger, (int32_t[]){1, 1}, 2, freed,
+	                                      &num_freed, NULL),
+	                 QUIRE_OK);
 	ck_assert_int_eq(num_freed, 1);
 	ck_assert_int_eq(freed[0], 1);
 	ck_assert_int_eq(16 - quire_ledger_owned(ledger), 15);
@@ -209,12 +214,13 @@ END_TEST
 START_TEST(pages_are_given_up_in_the_order_of_their_last_release)
 {
 	struct quire_ledger *ledger = ledger_of(4);
-	int32_t pages[] = { 3, 0, 2, 0, 3 };
+	int32_t pages[] = {3, 0, 2, 0, 3};
 	int64_t num_freed;
 
-	ck_assert_int_eq(quire_ledger_acquire(ledger, (int32_t[]){ 0, 2, 3 }, 3, NULL),
+	ck_assert_int_eq(quire_ledger_acquire(ledger, (int32_t[]){0, 2, 3}, 3, NULL),
 	                 QUIRE_OK);
-	ck_assert_int_eq(quire_ledger_retain(ledger, (int32_t[]){ 3, 0 }, 2, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_ledger_retain(ledger, (int32_t[]){3, 0}, 2, NULL),
+	                 QUIRE_OK);
 	ck_assert_int_eq(quire_ledger_release(ledger, pages, 5, pages, &num_freed, NULL),
 	                 QUIRE_OK);
 	ck_assert_int_eq(num_freed, 3);
@@ -228,28 +234,28 @@ END_TEST
 START_TEST(a_page_with_all_the_owners_there_can_be_takes_no_more)
 {
 	struct quire_ledger *ledger = ledger_of(2);
-	struct quire_refusal refusal = { 0 };
+	struct quire_refusal refusal = {0};
 
-	ck_assert_int_eq(quire_ledger_acquire(ledger, (int32_t[]){ 0, 1 }, 2, NULL),
+	ck_assert_int_eq(quire_ledger_acquire(ledger, (int32_t[]){0, 1}, 2, NULL),
 	                 QUIRE_OK);
 	ledger->owners[1] = INT32_MAX - 1;
-	ck_assert_int_eq(quire_ledger_retain(ledger, (int32_t[]){ 0, 1, 1 }, 3, &refusal),
+	ck_assert_int_eq(quire_ledger_retain(ledger, (int32_t[]){0, 1, 1}, 3, &refusal),
 	                 QUIRE_LIMIT);
 	ck_assert_int_eq(refusal.page, 1);
 	ck_assert_int_eq(refusal.index, 2);
 	ck_assert_int_eq(refusal.expected, INT32_MAX);
 	ck_assert_int_eq(quire_ledger_owners(ledger, 0), 1);
 	ck_assert_int_eq(quire_ledger_owners(ledger, 1), INT32_MAX - 1);
-	ck_assert_int_eq(quire_ledger_retain(ledger, (int32_t[]){ 1 }, 1, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_ledger_retain(ledger, (int32_t[]){1}, 1, NULL), QUIRE_OK);
 	quire_ledger_destroy(ledger);
 }
 END_TEST
 
 START_TEST(sizes_and_lengths_out_of_range_are_refused)
 {
-	static const int64_t sizes[] = {
-		0, -1, INT64_MIN, (int64_t)QUIRE_PAGES_MAX + 1, INT64_MAX, (int64_t)UINT32_MAX + 2
-	};
+	static const int64_t sizes[] = {0,         -1,
+	                                INT64_MIN, (int64_t)QUIRE_PAGES_MAX + 1,
+	                                INT64_MAX, (int64_t)UINT32_MAX + 2};
 	struct quire_ledger *ledger = (struct quire_ledger *)&ledger;
 	struct quire_refusal refusal;
 	int32_t page = 0;
@@ -262,12 +268,15 @@ START_TEST(sizes_and_lengths_out_of_range_are_refused)
 	quire_ledger_destroy(NULL);
 	ledger = ledger_of(1);
 	for (int64_t n = -1; n; n = n == -1 ? INT64_MIN : n < 0 ? INT64_C(1) << 31 : 0) {
-		ck_assert_int_eq(quire_ledger_acquire(ledger, &page, n, &refusal), QUIRE_INVALID);
+		ck_assert_int_eq(quire_ledger_acquire(ledger, &page, n, &refusal),
+		                 QUIRE_INVALID);
 		ck_assert_int_eq(refusal.got, n);
 		ck_assert_int_eq(refusal.index, -1);
-		ck_assert_int_eq(quire_ledger_retain(ledger, &page, n, NULL), QUIRE_INVALID);
-		ck_assert_int_eq(quire_ledger_release(ledger, &page, n, &page, &num_freed, NULL),
+		ck_assert_int_eq(quire_ledger_retain(ledger, &page, n, NULL),
 		                 QUIRE_INVALID);
+		ck_assert_int_eq(
+			quire_ledger_release(ledger, &page, n, &page, &num_freed, NULL),
+			QUIRE_INVALID);
 		ck_assert_int_eq(num_freed, UNTOUCHED);
 	}
 	ck_assert_int_eq(quire_ledger_owners(ledger, -1), 0);
@@ -280,19 +289,20 @@ END_TEST
 START_TEST(the_check_names_the_page_whose_owners_differ)
 {
 	struct quire_ledger *ledger = ledger_of(3);
-	struct quire_refusal refusal = { 0 };
+	struct quire_refusal refusal = {0};
 
-	ck_assert_int_eq(quire_ledger_acquire(ledger, (int32_t[]){ 0, 2 }, 2, NULL),
+	ck_assert_int_eq(quire_ledger_acquire(ledger, (int32_t[]){0, 2}, 2, NULL),
 	                 QUIRE_OK);
-	ck_assert_int_eq(quire_ledger_retain(ledger, (int32_t[]){ 2 }, 1, NULL), QUIRE_OK);
-	ck_assert_int_eq(quire_ledger_check(ledger, (int32_t[]){ 1, 0, 2 }, NULL), QUIRE_OK);
-	ck_assert_int_eq(quire_ledger_check(ledger, (int32_t[]){ 1, 0, 3 }, &refusal),
+	ck_assert_int_eq(quire_ledger_retain(ledger, (int32_t[]){2}, 1, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_ledger_check(ledger, (int32_t[]){1, 0, 2}, NULL),
+	                 QUIRE_OK);
+	ck_assert_int_eq(quire_ledger_check(ledger, (int32_t[]){1, 0, 3}, &refusal),
 	                 QUIRE_BROKEN);
 	ck_assert_int_eq(refusal.page, 2);
 	ck_assert_int_eq(refusal.expected, 3);
 	ck_assert_int_eq(refusal.got, 2);
 	ledger->owned = 3;
-	ck_assert_int_eq(quire_ledger_check(ledger, (int32_t[]){ 1, 0, 2 }, &refusal),
+	ck_assert_int_eq(quire_ledger_check(ledger, (int32_t[]){1, 0, 2}, &refusal),
 	                 QUIRE_BROKEN);
 	ck_assert_int_eq(refusal.expected, 2);
 	ck_assert_int_eq(refusal.got, 3);

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define PAGES_MOST 64
-#define UNTOUCHED (-77)
+#define UNTOUCHED  (-77)
 
 /* The FIFO as a list in an array: what the pool must be at every moment. */
 struct model {
@@ -34,7 +34,7 @@ static struct quire_pool *pool_of(int64_t num_pages)
 
 static void model_init(struct model *model, int32_t num_pages)
 {
-	*model = (struct model){ .num_pages = num_pages, .num_free = num_pages };
+	*model = (struct model){.num_pages = num_pages, .num_free = num_pages};
 	for (int32_t p = 0; p < num_pages; p++)
 		model->free[p] = p;
 }
@@ -70,7 +70,7 @@ static void ck_assert_pool_is(const struct quire_pool *pool, const struct model 
 
 START_TEST(a_new_pool_hands_out_its_pages_in_order)
 {
-	static const int32_t sizes[] = { 1, 2, 3, 63, 64 };
+	static const int32_t sizes[] = {1, 2, 3, 63, 64};
 	int32_t pages[PAGES_MOST];
 
 	for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
@@ -91,9 +91,9 @@ END_TEST
 
 START_TEST(create_refuses_sizes_out_of_range)
 {
-	static const int64_t sizes[] = {
-		0, -1, INT64_MIN, (int64_t)QUIRE_PAGES_MAX + 1, INT64_MAX, (int64_t)UINT32_MAX + 2
-	};
+	static const int64_t sizes[] = {0,         -1,
+	                                INT64_MIN, (int64_t)QUIRE_PAGES_MAX + 1,
+	                                INT64_MAX, (int64_t)UINT32_MAX + 2};
 	struct quire_pool *pool = (struct quire_pool *)&pool;
 
 	for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
@@ -143,7 +143,7 @@ END_TEST
 static void refuse_take(struct quire_pool *pool, const struct model *model, int64_t n)
 {
 	bool known = n >= 0 && n <= model->num_pages;
-	struct quire_refusal refusal = { 0 };
+	struct quire_refusal refusal = {0};
 	int32_t pages[PAGES_MOST];
 	enum quire_status status;
 
@@ -169,9 +169,12 @@ static void refuse_take(struct quire_pool *pool, const struct model *model, int6
 
 START_TEST(a_take_that_does_not_fit_is_refused_whole)
 {
-	static const int64_t asked[] = {
-		-1, INT64_MIN, 5, INT64_MAX, (int64_t)UINT32_MAX + 1, (int64_t)UINT32_MAX + 2
-	};
+	static const int64_t asked[] = {-1,
+	                                INT64_MIN,
+	                                5,
+	                                INT64_MAX,
+	                                (int64_t)UINT32_MAX + 1,
+	                                (int64_t)UINT32_MAX + 2};
 	struct quire_pool *pool = pool_of(4);
 	struct model model;
 	int32_t pages[4];
@@ -207,7 +210,8 @@ START_TEST(a_refused_bulk_take_leaves_the_counter)
 		ck_assert(quire_pool_try_allocate(pool, taken, pages));
 		model_take(&model, taken);
 		if (taken > 0)
-			refuse_take(pool, &model, num_pages - taken + random_in(&seed, 1, taken));
+			refuse_take(pool, &model,
+			            num_pages - taken + random_in(&seed, 1, taken));
 		if (taken < num_pages) {
 			ck_assert(quire_pool_try_allocate(pool, 1, pages));
 			ck_assert_int_eq(pages[0], taken);
@@ -219,13 +223,13 @@ END_TEST
 
 START_TEST(pages_come_back_in_the_order_given)
 {
-	static const int32_t batch[] = { 5, 1, 4 };
+	static const int32_t batch[] = {5, 1, 4};
 	struct quire_pool *pool = pool_of(6);
 	int32_t pages[6];
 
 	ck_assert(quire_pool_try_allocate(pool, 6, pages));
 	ck_assert_int_eq(quire_pool_free(pool, batch, 3, NULL), QUIRE_OK);
-	ck_assert_int_eq(quire_pool_free(pool, &(int32_t){ 0 }, 1, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_pool_free(pool, &(int32_t){0}, 1, NULL), QUIRE_OK);
 	ck_assert(quire_pool_try_allocate(pool, 4, pages));
 	ck_assert_int_eq(pages[0], 5);
 	ck_assert_int_eq(pages[1], 1);
@@ -236,11 +240,11 @@ START_TEST(pages_come_back_in_the_order_given)
 END_TEST
 
 /* Give back a batch that must be refused at `index`, and see that nothing has changed. */
-static void
-refuse_free(struct quire_pool *pool, const struct model *model, const int32_t *pages,
-            int64_t n, enum quire_status expected, int64_t index)
+static void refuse_free(struct quire_pool *pool, const struct model *model,
+                        const int32_t *pages, int64_t n, enum quire_status expected,
+                        int64_t index)
 {
-	struct quire_refusal refusal = { 0 };
+	struct quire_refusal refusal = {0};
 
 	ck_assert_int_eq(quire_pool_free(pool, pages, n, &refusal), expected);
 	ck_assert_int_eq(refusal.status, expected);
@@ -269,22 +273,21 @@ START_TEST(one_release_that_names_a_page_twice_is_refused)
 	model_init(&model, 16);
 	ck_assert(quire_pool_try_allocate(pool, 2, pages));
 	model_take(&model, 2);
-	refuse_free(pool, &model, (int32_t[]){ 1, 1 }, 2, QUIRE_NOT_OWNED, 1);
-	refuse_free(pool, &model, (int32_t[]){ 0, 1, 0 }, 3, QUIRE_NOT_OWNED, 2);
-	refuse_free(pool, &model, (int32_t[]){ 1, 0, 0, 1 }, 4, QUIRE_NOT_OWNED, 2);
+	refuse_free(pool, &model, (int32_t[]){1, 1}, 2, QUIRE_NOT_OWNED, 1);
+	refuse_free(pool, &model, (int32_t[]){0, 1, 0}, 3, QUIRE_NOT_OWNED, 2);
+	refuse_free(pool, &model, (int32_t[]){1, 0, 0, 1}, 4, QUIRE_NOT_OWNED, 2);
 	model_free(&model, 1);
-	ck_assert_int_eq(quire_pool_free(pool, &(int32_t){ 1 }, 1, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_pool_free(pool, &(int32_t){1}, 1, NULL), QUIRE_OK);
 	ck_assert_pool_is(pool, &model);
-	refuse_free(pool, &model, (int32_t[]){ 1 }, 1, QUIRE_NOT_OWNED, 0);
+	refuse_free(pool, &model, (int32_t[]){1}, 1, QUIRE_NOT_OWNED, 0);
 	quire_pool_destroy(pool);
 }
 END_TEST
 
 START_TEST(a_list_longer_than_the_pool_is_refused_unread)
 {
-	static const int64_t lengths[] = {
-		-1, INT64_MIN, 4, INT64_MAX, (int64_t)UINT32_MAX + 2
-	};
+	static const int64_t lengths[] = {-1, INT64_MIN, 4, INT64_MAX,
+	                                  (int64_t)UINT32_MAX + 2};
 	struct quire_pool *pool = pool_of(3);
 	struct model model;
 	int32_t pages[3];
@@ -300,7 +303,7 @@ END_TEST
 
 START_TEST(ids_out_of_range_are_refused_wherever_they_stand)
 {
-	static const int32_t bad[] = { -1, 8, 9, INT32_MIN, INT32_MAX, 1 << 24 };
+	static const int32_t bad[] = {-1, 8, 9, INT32_MIN, INT32_MAX, 1 << 24};
 	struct quire_pool *pool = pool_of(8);
 	struct model model;
 	int32_t pages[8];
@@ -341,8 +344,9 @@ static void random_step(struct quire_pool *pool, struct model *model, uint64_t *
 	}
 	n = n < model->num_held ? n : model->num_held;
 	random_shuffle(seed, model->held, model->num_held);
-	ck_assert_int_eq(quire_pool_free(pool, &model->held[model->num_held - n], n, NULL),
-	                 QUIRE_OK);
+	ck_assert_int_eq(
+		quire_pool_free(pool, &model->held[model->num_held - n], n, NULL),
+		QUIRE_OK);
 	model_free(model, n);
 }
 
@@ -350,8 +354,8 @@ static void random_step(struct quire_pool *pool, struct model *model, uint64_t *
  * A batch of held pages with one place spoilt: out of range, free already, or named
  * before.
  */
-static void
-random_bad_free(struct quire_pool *pool, const struct model *model, uint64_t *seed)
+static void random_bad_free(struct quire_pool *pool, const struct model *model,
+                            uint64_t *seed)
 {
 	int32_t n = model->num_held ? random_in(seed, 1, model->num_held) : 0;
 	int32_t at = n ? random_in(seed, 0, n - 1) : 0;
@@ -381,7 +385,7 @@ random_bad_free(struct quire_pool *pool, const struct model *model, uint64_t *se
 
 START_TEST(random_operations_match_a_plain_list)
 {
-	static const int32_t sizes[] = { 1, 2, 3, 7, 20, PAGES_MOST };
+	static const int32_t sizes[] = {1, 2, 3, 7, 20, PAGES_MOST};
 	uint64_t seed = 20;
 
 	for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
@@ -412,7 +416,8 @@ START_TEST(equal_commands_give_equal_pages)
 		random_step(first, &one, &seed_one);
 		random_step(second, &two, &seed_two);
 		ck_assert_int_eq(one.num_held, two.num_held);
-		ck_assert_mem_eq(one.held, two.held, (size_t)one.num_held * sizeof(int32_t));
+		ck_assert_mem_eq(one.held, two.held,
+		                 (size_t)one.num_held * sizeof(int32_t));
 	}
 	quire_pool_destroy(first);
 	quire_pool_destroy(second);
@@ -422,11 +427,10 @@ END_TEST
 /* Takes are counted over 55 bits in two fields: no carry may be lost between them. */
 START_TEST(the_state_word_keeps_every_field_apart)
 {
-	static const uint64_t takes[] = {
-		0, 1, ((uint64_t)1 << 39) - 1, (uint64_t)1 << 39, ((uint64_t)1 << 55) - 1
-	};
-	static const uint32_t pages[] = { 0, 1, 0x555555, QUIRE_PAGES_MAX - 1 };
-	static const uint32_t counts[] = { 0, 1, QUIRE_PAGES_MAX - 1, QUIRE_PAGES_MAX };
+	static const uint64_t takes[] = {0, 1, ((uint64_t)1 << 39) - 1, (uint64_t)1 << 39,
+	                                 ((uint64_t)1 << 55) - 1};
+	static const uint32_t pages[] = {0, 1, 0x555555, QUIRE_PAGES_MAX - 1};
+	static const uint32_t counts[] = {0, 1, QUIRE_PAGES_MAX - 1, QUIRE_PAGES_MAX};
 
 	for (int i = 0; i < 5 * 4 * 4 * 4; i++) {
 		uint32_t head = pages[i / 5 % 4], tail = pages[i / 20 % 4];
@@ -466,8 +470,8 @@ END_TEST
 
 static void ck_assert_broken(const struct quire_pool *pool, int32_t page)
 {
-	struct quire_refusal refusal = { 0 };
-	int32_t pages[8] = { UNTOUCHED };
+	struct quire_refusal refusal = {0};
+	int32_t pages[8] = {UNTOUCHED};
 
 	ck_assert_int_eq(quire_pool_check(pool, pages, &refusal), QUIRE_BROKEN);
 	ck_assert_int_eq(refusal.status, QUIRE_BROKEN);
@@ -484,21 +488,23 @@ START_TEST(the_check_finds_every_kind_of_damage)
 		uint64_t word;
 		int32_t named;
 	} damage[] = {
-		{ 1, WORD_OWNED, 1 },                         /* a hole in the FIFO */
-		{ 1, WORD_TAG_LAST, 1 },                      /* an end in the middle */
-		{ 1, (uint64_t)0 << 2 | WORD_TAG_LINK, 1 },   /* a ring, left at the last step */
-		{ 1, (uint64_t)8 << 2 | WORD_TAG_LINK, 1 },   /* a link out of the pool */
-		{ 3, (uint64_t)4 << 2 | WORD_TAG_LINK, 3 },   /* no end */
-		{ 3, (uint64_t)99 << 2 | WORD_TAG_LAST, 3 },  /* an end from the future */
-		{ 6, WORD_CLAIMED, 6 },                       /* neither free nor owned */
-		{ 7, (uint64_t)0 << 2 | WORD_TAG_LINK, 7 },
+		{1, WORD_OWNED, 1},    /* a hole in the FIFO */
+		{1, WORD_TAG_LAST, 1}, /* an end in the middle */
+		{1, (uint64_t)0 << 2 | WORD_TAG_LINK,
+	         1}, /* a ring, left at the last step */
+		{1, (uint64_t)8 << 2 | WORD_TAG_LINK, 1},  /* a link out of the pool */
+		{3, (uint64_t)4 << 2 | WORD_TAG_LINK, 3},  /* no end */
+		{3, (uint64_t)99 << 2 | WORD_TAG_LAST, 3}, /* an end from the future */
+		{6, WORD_CLAIMED, 6},                      /* neither free nor owned */
+		{7, (uint64_t)0 << 2 | WORD_TAG_LINK, 7},
 	};
 	struct quire_pool *pool = pool_of(8);
 	int32_t pages[8];
 	struct pool_state s;
 
 	ck_assert(quire_pool_try_allocate(pool, 8, pages));
-	ck_assert_int_eq(quire_pool_free(pool, (int32_t[]){ 0, 1, 2, 3 }, 4, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_pool_free(pool, (int32_t[]){0, 1, 2, 3}, 4, NULL),
+	                 QUIRE_OK);
 	for (size_t k = 0; k < sizeof(damage) / sizeof(damage[0]); k++) {
 		_Atomic uint64_t *word = &pool->word[damage[k].at];
 		uint64_t was = atomic_load(word);
@@ -541,7 +547,8 @@ struct meeting_side {
 
 static void take_two(struct meeting *meeting, int side)
 {
-	meeting->won[side] = quire_pool_try_allocate(meeting->pool, 2, meeting->batch[side]);
+	meeting->won[side] =
+		quire_pool_try_allocate(meeting->pool, 2, meeting->batch[side]);
 }
 
 static void *take_two_each_round(void *arg)
@@ -559,8 +566,8 @@ static void *take_two_each_round(void *arg)
 
 START_TEST(of_two_threads_that_ask_two_of_three_pages_one_gets_them)
 {
-	struct meeting meeting = { .pool = pool_of(3), .rounds = 3000 };
-	struct meeting_side other = { &meeting, 1 };
+	struct meeting meeting = {.pool = pool_of(3), .rounds = 3000};
+	struct meeting_side other = {&meeting, 1};
 	pthread_t thread;
 
 	pthread_barrier_init(&meeting.barrier, NULL, 2);
@@ -576,8 +583,9 @@ START_TEST(of_two_threads_that_ask_two_of_three_pages_one_gets_them)
 		ck_assert_int_eq(quire_pool_num_free(meeting.pool), 1);
 		ck_assert_int_eq(meeting.batch[winner][0], 2 * round % 3);
 		ck_assert_int_eq(meeting.batch[winner][1], (2 * round + 1) % 3);
-		ck_assert_int_eq(quire_pool_free(meeting.pool, meeting.batch[winner], 2, NULL),
-		                 QUIRE_OK);
+		ck_assert_int_eq(
+			quire_pool_free(meeting.pool, meeting.batch[winner], 2, NULL),
+			QUIRE_OK);
 		ck_assert_int_eq(quire_pool_check(meeting.pool, NULL, NULL), QUIRE_OK);
 	}
 	pthread_join(thread, NULL);
@@ -605,8 +613,8 @@ static void *free_each_round(void *arg)
  */
 START_TEST(of_two_frees_that_name_one_page_at_most_one_succeeds)
 {
-	struct meeting meeting = { .pool = pool_of(4), .rounds = 3000 };
-	struct meeting_side other = { &meeting, 1 };
+	struct meeting meeting = {.pool = pool_of(4), .rounds = 3000};
+	struct meeting_side other = {&meeting, 1};
 	pthread_t thread;
 
 	pthread_barrier_init(&meeting.barrier, NULL, 2);
@@ -629,9 +637,12 @@ START_TEST(of_two_frees_that_name_one_page_at_most_one_succeeds)
 		ck_assert_int_ge(won, meeting.num_batch == 1);
 		ck_assert_int_eq(quire_pool_check(meeting.pool, NULL, NULL), QUIRE_OK);
 		if (won == 0)
-			ck_assert_int_eq(quire_pool_free(meeting.pool, pages, 2, NULL), QUIRE_OK);
+			ck_assert_int_eq(quire_pool_free(meeting.pool, pages, 2, NULL),
+			                 QUIRE_OK);
 		else if (meeting.num_batch == 1)
-			ck_assert_int_eq(quire_pool_free(meeting.pool, &pages[1], 1, NULL), QUIRE_OK);
+			ck_assert_int_eq(
+				quire_pool_free(meeting.pool, &pages[1], 1, NULL),
+				QUIRE_OK);
 		ck_assert_int_eq(quire_pool_num_free(meeting.pool), 4);
 	}
 	pthread_join(thread, NULL);
@@ -663,7 +674,8 @@ int main(void)
 	tcase_add_test(alone, the_state_word_keeps_every_field_apart);
 	tcase_add_test(alone, takes_are_counted_past_the_low_half);
 	tcase_add_test(alone, the_check_finds_every_kind_of_damage);
-	tcase_add_test(together, of_two_threads_that_ask_two_of_three_pages_one_gets_them);
+	tcase_add_test(together,
+	               of_two_threads_that_ask_two_of_three_pages_one_gets_them);
 	tcase_add_test(together, of_two_frees_that_name_one_page_at_most_one_succeeds);
 	tcase_set_timeout(alone, 60);
 	tcase_set_timeout(together, 60);

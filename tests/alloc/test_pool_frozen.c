@@ -48,10 +48,11 @@ static void *call(void *arg)
 
 	self = caller;
 	if (caller->takes)
-		caller->status = quire_pool_allocate(caller->pool, caller->n, caller->pages,
-		                                     NULL);
+		caller->status =
+			quire_pool_allocate(caller->pool, caller->n, caller->pages, NULL);
 	else
-		caller->status = quire_pool_free(caller->pool, caller->pages, caller->n, NULL);
+		caller->status =
+			quire_pool_free(caller->pool, caller->pages, caller->n, NULL);
 	sem_post(&caller->stopped);
 	return NULL;
 }
@@ -96,8 +97,8 @@ static struct quire_pool *empty_pool(void)
 	return pool;
 }
 
-static void
-ck_assert_free_pages(struct quire_pool *pool, const int32_t *expected, int32_t n)
+static void ck_assert_free_pages(struct quire_pool *pool, const int32_t *expected,
+                                 int32_t n)
 {
 	int32_t pages[PAGES];
 	struct quire_refusal refusal;
@@ -126,8 +127,11 @@ static void go_on_beside(struct caller *frozen, struct caller *linker, int32_t *
 	int32_t pages[PAGES];
 
 	give(pool, 0);
-	*linker = (struct caller){ .pool = pool, .point = POOL_POINT_APPENDED, .at = 1,
-	                           .n = 1, .pages = { 1 } };
+	*linker = (struct caller){.pool = pool,
+	                          .point = POOL_POINT_APPENDED,
+	                          .at = 1,
+	                          .n = 1,
+	                          .pages = {1}};
 	ck_assert(freeze(linker));
 	frozen->pool = pool;
 	frozen->pages[0] = 7;
@@ -136,7 +140,8 @@ static void go_on_beside(struct caller *frozen, struct caller *linker, int32_t *
 	for (int round = 0; round < 50; round++) {
 		int32_t before = quire_pool_num_free(pool);
 
-		ck_assert_int_eq(quire_pool_free(pool, (int32_t[]){ 2, 3 }, 2, NULL), QUIRE_OK);
+		ck_assert_int_eq(quire_pool_free(pool, (int32_t[]){2, 3}, 2, NULL),
+		                 QUIRE_OK);
 		give(pool, 4);
 		ck_assert_int_eq(quire_pool_num_free(pool), before + 3);
 		take(pool, before + 3, pages);
@@ -154,12 +159,14 @@ static void go_on_beside(struct caller *frozen, struct caller *linker, int32_t *
 
 START_TEST(others_go_on_beside_a_thread_frozen_at_any_point)
 {
-	int stopped[POOL_POINTS] = { 0 };
+	int stopped[POOL_POINTS] = {0};
 
 	for (int point = 0; point < POOL_POINTS; point++) {
 		for (int k = 0; k < 4; k++) {
-			struct caller frozen = { .point = (enum quire_pool_point)point,
-			                         .at = 1 + k / 2, .takes = k % 2, .n = 2 };
+			struct caller frozen = {.point = (enum quire_pool_point)point,
+			                        .at = 1 + k / 2,
+			                        .takes = k % 2,
+			                        .n = 2};
 			struct caller linker;
 
 			go_on_beside(&frozen, &linker, &stopped[point]);
@@ -173,14 +180,13 @@ END_TEST
 START_TEST(a_completed_free_is_not_hidden_behind_a_frozen_one)
 {
 	static const enum quire_pool_point points[] = {
-		POOL_POINT_SEEN, POOL_POINT_CLAIMING, POOL_POINT_LOADED, POOL_POINT_RECORDED,
-		POOL_POINT_APPENDED
-	};
+		POOL_POINT_SEEN, POOL_POINT_CLAIMING, POOL_POINT_LOADED,
+		POOL_POINT_RECORDED, POOL_POINT_APPENDED};
 
 	for (size_t k = 0; k < sizeof(points) / sizeof(points[0]); k++) {
 		struct quire_pool *pool = empty_pool();
-		struct caller caller = { .pool = pool, .point = points[k], .at = 1, .n = 1,
-		                         .pages = { 5 } };
+		struct caller caller = {
+			.pool = pool, .point = points[k], .at = 1, .n = 1, .pages = {5}};
 		int32_t pages[2], appended = points[k] == POOL_POINT_APPENDED;
 
 		ck_assert(freeze(&caller));
@@ -198,8 +204,11 @@ END_TEST
 START_TEST(a_free_that_saw_the_page_owned_is_refused_when_it_comes_second)
 {
 	struct quire_pool *pool = empty_pool();
-	struct caller late = { .pool = pool, .point = POOL_POINT_SEEN, .at = 1, .n = 3,
-	                       .pages = { 4, 5, 6 } };
+	struct caller late = {.pool = pool,
+	                      .point = POOL_POINT_SEEN,
+	                      .at = 1,
+	                      .n = 3,
+	                      .pages = {4, 5, 6}};
 
 	for (int32_t k = 0; k < 3; k++) {
 		int32_t pages[1];
@@ -209,7 +218,7 @@ START_TEST(a_free_that_saw_the_page_owned_is_refused_when_it_comes_second)
 		ck_assert(freeze(&late));
 		give(pool, 4 + k);
 		ck_assert_int_eq(finish(&late), QUIRE_NOT_OWNED);
-		ck_assert_free_pages(pool, (int32_t[]){ 4 + k }, 1);
+		ck_assert_free_pages(pool, (int32_t[]){4 + k}, 1);
 		take(pool, 1, pages);
 	}
 	ck_assert_int_eq(quire_pool_free(pool, late.pages, 3, NULL), QUIRE_OK);
@@ -225,13 +234,16 @@ END_TEST
 START_TEST(a_plainly_bad_batch_claims_nothing)
 {
 	struct quire_pool *pool = empty_pool();
-	struct caller caller = { .pool = pool, .point = POOL_POINT_CLAIMING, .at = 1, .n = 3,
-	                         .pages = { 5, 6, 0 } };
+	struct caller caller = {.pool = pool,
+	                        .point = POOL_POINT_CLAIMING,
+	                        .at = 1,
+	                        .n = 3,
+	                        .pages = {5, 6, 0}};
 
 	give(pool, 0);
 	ck_assert(!freeze(&caller));
 	ck_assert_int_eq(finish(&caller), QUIRE_NOT_OWNED);
-	ck_assert_free_pages(pool, (int32_t[]){ 0 }, 1);
+	ck_assert_free_pages(pool, (int32_t[]){0}, 1);
 	ck_end(pool);
 }
 END_TEST
@@ -240,25 +252,28 @@ END_TEST
 START_TEST(a_page_in_the_hands_of_a_running_free_is_not_owned)
 {
 	static const enum quire_pool_point points[] = {
-		POOL_POINT_CLAIMING, POOL_POINT_LOADED, POOL_POINT_RECORDED, POOL_POINT_APPENDED
-	};
+		POOL_POINT_CLAIMING, POOL_POINT_LOADED, POOL_POINT_RECORDED,
+		POOL_POINT_APPENDED};
 
 	for (size_t k = 0; k < sizeof(points) / sizeof(points[0]); k++) {
 		struct quire_pool *pool = empty_pool();
-		struct caller caller = { .pool = pool, .point = points[k], .n = 2,
-		                         .at = points[k] == POOL_POINT_CLAIMING ? 2 : 1,
-		                         .pages = { 5, 6 } };
+		struct caller caller = {.pool = pool,
+		                        .point = points[k],
+		                        .n = 2,
+		                        .at = points[k] == POOL_POINT_CLAIMING ? 2 : 1,
+		                        .pages = {5, 6}};
 		struct quire_refusal refusal;
 
 		ck_assert(freeze(&caller));
 		for (int32_t page = 5; page <= 6; page++) {
-			ck_assert_int_eq(quire_pool_free(pool, (int32_t[]){ 0, page }, 2, &refusal),
-			                 QUIRE_NOT_OWNED);
+			ck_assert_int_eq(
+				quire_pool_free(pool, (int32_t[]){0, page}, 2, &refusal),
+				QUIRE_NOT_OWNED);
 			ck_assert_int_eq(refusal.page, page);
 			ck_assert_int_eq(refusal.index, 1);
 		}
 		ck_assert_int_eq(finish(&caller), QUIRE_OK);
-		ck_assert_free_pages(pool, (int32_t[]){ 5, 6 }, 2);
+		ck_assert_free_pages(pool, (int32_t[]){5, 6}, 2);
 		ck_end(pool);
 	}
 }
@@ -268,10 +283,16 @@ END_TEST
 START_TEST(a_late_helper_does_not_link_a_page_in_its_next_life)
 {
 	struct quire_pool *pool = empty_pool();
-	struct caller linker = { .pool = pool, .point = POOL_POINT_APPENDED, .at = 1, .n = 1,
-	                         .pages = { 1 } };
-	struct caller helper = { .pool = pool, .point = POOL_POINT_HELP_CHECKED, .at = 1,
-	                         .takes = true, .n = 2 };
+	struct caller linker = {.pool = pool,
+	                        .point = POOL_POINT_APPENDED,
+	                        .at = 1,
+	                        .n = 1,
+	                        .pages = {1}};
+	struct caller helper = {.pool = pool,
+	                        .point = POOL_POINT_HELP_CHECKED,
+	                        .at = 1,
+	                        .takes = true,
+	                        .n = 2};
 	int32_t pages[2];
 
 	give(pool, 0);
@@ -280,9 +301,9 @@ START_TEST(a_late_helper_does_not_link_a_page_in_its_next_life)
 	take(pool, 2, pages);
 	give(pool, 0);
 	ck_assert_int_eq(finish(&helper), QUIRE_NO_PAGES);
-	ck_assert_free_pages(pool, (int32_t[]){ 0 }, 1);
+	ck_assert_free_pages(pool, (int32_t[]){0}, 1);
 	ck_assert_int_eq(finish(&linker), QUIRE_OK);
-	ck_assert_free_pages(pool, (int32_t[]){ 0 }, 1);
+	ck_assert_free_pages(pool, (int32_t[]){0}, 1);
 	ck_end(pool);
 }
 END_TEST
@@ -291,10 +312,16 @@ END_TEST
 START_TEST(a_late_linker_does_not_link_a_page_in_its_next_life)
 {
 	struct quire_pool *pool = empty_pool();
-	struct caller linker = { .pool = pool, .point = POOL_POINT_APPENDED, .at = 1, .n = 1,
-	                         .pages = { 1 } };
-	struct caller again = { .pool = pool, .point = POOL_POINT_RECORDED, .at = 1, .n = 1,
-	                        .pages = { 0 } };
+	struct caller linker = {.pool = pool,
+	                        .point = POOL_POINT_APPENDED,
+	                        .at = 1,
+	                        .n = 1,
+	                        .pages = {1}};
+	struct caller again = {.pool = pool,
+	                       .point = POOL_POINT_RECORDED,
+	                       .at = 1,
+	                       .n = 1,
+	                       .pages = {0}};
 	int32_t pages[2];
 
 	give(pool, 0);
@@ -304,7 +331,7 @@ START_TEST(a_late_linker_does_not_link_a_page_in_its_next_life)
 	ck_assert(freeze(&again));
 	ck_assert_int_eq(finish(&linker), QUIRE_OK);
 	ck_assert_int_eq(finish(&again), QUIRE_OK);
-	ck_assert_free_pages(pool, (int32_t[]){ 1, 0 }, 2);
+	ck_assert_free_pages(pool, (int32_t[]){1, 0}, 2);
 	ck_end(pool);
 }
 END_TEST
@@ -316,8 +343,8 @@ END_TEST
 START_TEST(help_leaves_alone_a_page_that_is_on_its_way_back)
 {
 	struct quire_pool *pool = empty_pool();
-	struct caller caller = { .pool = pool, .point = POOL_POINT_LOADED, .at = 1, .n = 1,
-	                         .pages = { 0 } };
+	struct caller caller = {
+		.pool = pool, .point = POOL_POINT_LOADED, .at = 1, .n = 1, .pages = {0}};
 	int32_t pages[1];
 
 	give(pool, 0);
@@ -327,7 +354,7 @@ START_TEST(help_leaves_alone_a_page_that_is_on_its_way_back)
 	ck_assert(freeze(&caller));
 	give(pool, 2);
 	ck_assert_int_eq(finish(&caller), QUIRE_OK);
-	ck_assert_free_pages(pool, (int32_t[]){ 1, 2, 0 }, 3);
+	ck_assert_free_pages(pool, (int32_t[]){1, 2, 0}, 3);
 	ck_end(pool);
 }
 END_TEST
@@ -340,12 +367,21 @@ END_TEST
 START_TEST(a_helper_does_not_believe_a_record_of_two_lives)
 {
 	struct quire_pool *pool = empty_pool();
-	struct caller first = { .pool = pool, .point = POOL_POINT_APPENDED, .at = 1, .n = 2,
-	                        .pages = { 1, 2 } };
-	struct caller second = { .pool = pool, .point = POOL_POINT_APPENDED, .at = 1, .n = 2,
-	                         .pages = { 3, 2 } };
-	struct caller helper = { .pool = pool, .point = POOL_POINT_HELP_READ, .at = 1, .n = 1,
-	                         .pages = { 4 } };
+	struct caller first = {.pool = pool,
+	                       .point = POOL_POINT_APPENDED,
+	                       .at = 1,
+	                       .n = 2,
+	                       .pages = {1, 2}};
+	struct caller second = {.pool = pool,
+	                        .point = POOL_POINT_APPENDED,
+	                        .at = 1,
+	                        .n = 2,
+	                        .pages = {3, 2}};
+	struct caller helper = {.pool = pool,
+	                        .point = POOL_POINT_HELP_READ,
+	                        .at = 1,
+	                        .n = 1,
+	                        .pages = {4}};
 	int32_t pages[3];
 
 	give(pool, 0);
@@ -357,7 +393,7 @@ START_TEST(a_helper_does_not_believe_a_record_of_two_lives)
 	ck_assert_int_eq(finish(&helper), QUIRE_OK);
 	ck_assert_int_eq(finish(&first), QUIRE_OK);
 	ck_assert_int_eq(finish(&second), QUIRE_OK);
-	ck_assert_free_pages(pool, (int32_t[]){ 0, 3, 2, 4 }, 4);
+	ck_assert_free_pages(pool, (int32_t[]){0, 3, 2, 4}, 4);
 	ck_end(pool);
 }
 END_TEST
@@ -369,8 +405,11 @@ END_TEST
 START_TEST(a_free_notices_that_the_same_tail_is_not_the_same_state)
 {
 	struct quire_pool *pool = empty_pool();
-	struct caller caller = { .pool = pool, .point = POOL_POINT_RECORDED, .at = 1, .n = 1,
-	                         .pages = { 5 } };
+	struct caller caller = {.pool = pool,
+	                        .point = POOL_POINT_RECORDED,
+	                        .at = 1,
+	                        .n = 1,
+	                        .pages = {5}};
 	int32_t pages[1];
 
 	give(pool, 0);
@@ -378,7 +417,7 @@ START_TEST(a_free_notices_that_the_same_tail_is_not_the_same_state)
 	take(pool, 1, pages);
 	give(pool, 0);
 	ck_assert_int_eq(finish(&caller), QUIRE_OK);
-	ck_assert_free_pages(pool, (int32_t[]){ 0, 5 }, 2);
+	ck_assert_free_pages(pool, (int32_t[]){0, 5}, 2);
 	ck_end(pool);
 }
 END_TEST
@@ -390,17 +429,17 @@ END_TEST
 START_TEST(a_take_notices_that_the_run_behind_its_head_is_another)
 {
 	struct quire_pool *pool = empty_pool();
-	struct caller caller = { .pool = pool, .point = POOL_POINT_WALKED, .at = 1,
-	                         .takes = true, .n = 1 };
+	struct caller caller = {
+		.pool = pool, .point = POOL_POINT_WALKED, .at = 1, .takes = true, .n = 1};
 	int32_t pages[3];
 
-	ck_assert_int_eq(quire_pool_free(pool, (int32_t[]){ 0, 1, 3 }, 3, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_pool_free(pool, (int32_t[]){0, 1, 3}, 3, NULL), QUIRE_OK);
 	ck_assert(freeze(&caller));
 	take(pool, 3, pages);
-	ck_assert_int_eq(quire_pool_free(pool, (int32_t[]){ 0, 2, 3 }, 3, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_pool_free(pool, (int32_t[]){0, 2, 3}, 3, NULL), QUIRE_OK);
 	ck_assert_int_eq(finish(&caller), QUIRE_OK);
 	ck_assert_int_eq(caller.pages[0], 0);
-	ck_assert_free_pages(pool, (int32_t[]){ 2, 3 }, 2);
+	ck_assert_free_pages(pool, (int32_t[]){2, 3}, 2);
 	ck_end(pool);
 }
 END_TEST
@@ -409,16 +448,16 @@ END_TEST
 START_TEST(a_take_of_all_goes_on_when_more_pages_came)
 {
 	struct quire_pool *pool = empty_pool();
-	struct caller caller = { .pool = pool, .point = POOL_POINT_WALKED, .at = 1,
-	                         .takes = true, .n = 2 };
+	struct caller caller = {
+		.pool = pool, .point = POOL_POINT_WALKED, .at = 1, .takes = true, .n = 2};
 
-	ck_assert_int_eq(quire_pool_free(pool, (int32_t[]){ 3, 1 }, 2, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_pool_free(pool, (int32_t[]){3, 1}, 2, NULL), QUIRE_OK);
 	ck_assert(freeze(&caller));
-	ck_assert_int_eq(quire_pool_free(pool, (int32_t[]){ 6, 0 }, 2, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_pool_free(pool, (int32_t[]){6, 0}, 2, NULL), QUIRE_OK);
 	ck_assert_int_eq(finish(&caller), QUIRE_OK);
 	ck_assert_int_eq(caller.pages[0], 3);
 	ck_assert_int_eq(caller.pages[1], 1);
-	ck_assert_free_pages(pool, (int32_t[]){ 6, 0 }, 2);
+	ck_assert_free_pages(pool, (int32_t[]){6, 0}, 2);
 	ck_end(pool);
 }
 END_TEST
@@ -426,17 +465,21 @@ END_TEST
 START_TEST(a_take_is_refused_when_its_pages_went_to_another)
 {
 	struct quire_pool *pool = empty_pool();
-	struct caller caller = { .pool = pool, .point = POOL_POINT_WALKED, .at = 1,
-	                         .takes = true, .n = 2, .pages = { -7, -7 } };
+	struct caller caller = {.pool = pool,
+	                        .point = POOL_POINT_WALKED,
+	                        .at = 1,
+	                        .takes = true,
+	                        .n = 2,
+	                        .pages = {-7, -7}};
 	int32_t pages[1];
 
-	ck_assert_int_eq(quire_pool_free(pool, (int32_t[]){ 3, 1 }, 2, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_pool_free(pool, (int32_t[]){3, 1}, 2, NULL), QUIRE_OK);
 	ck_assert(freeze(&caller));
 	take(pool, 1, pages);
 	ck_assert_int_eq(finish(&caller), QUIRE_NO_PAGES);
 	ck_assert_int_eq(caller.pages[0], -7);
 	ck_assert_int_eq(caller.pages[1], -7);
-	ck_assert_free_pages(pool, (int32_t[]){ 1 }, 1);
+	ck_assert_free_pages(pool, (int32_t[]){1}, 1);
 	ck_end(pool);
 }
 END_TEST
@@ -450,7 +493,8 @@ int main(void)
 
 	tcase_add_test(tcase, others_go_on_beside_a_thread_frozen_at_any_point);
 	tcase_add_test(tcase, a_completed_free_is_not_hidden_behind_a_frozen_one);
-	tcase_add_test(tcase, a_free_that_saw_the_page_owned_is_refused_when_it_comes_second);
+	tcase_add_test(tcase,
+	               a_free_that_saw_the_page_owned_is_refused_when_it_comes_second);
 	tcase_add_test(tcase, a_plainly_bad_batch_claims_nothing);
 	tcase_add_test(tcase, a_page_in_the_hands_of_a_running_free_is_not_owned);
 	tcase_add_test(tcase, a_late_helper_does_not_link_a_page_in_its_next_life);

@@ -22,10 +22,10 @@
 #include <string.h>
 #include <time.h>
 
-#define THREADS 3
-#define OPS_MOST 4
+#define THREADS    3
+#define OPS_MOST   4
 #define PAGES_MOST 20
-#define HISTORIES 40000
+#define HISTORIES  40000
 
 /* Counts every start and end of an operation: one order of all these moments. */
 static atomic_int_fast64_t moment;
@@ -70,7 +70,7 @@ static int32_t pool_num_free(void)
 	return quire_pool_num_free(pool);
 }
 
-static const struct queue pool_queue = { pool_take, pool_give, pool_num_free };
+static const struct queue pool_queue = {pool_take, pool_give, pool_num_free};
 
 /* The wrong one.  A slot may be read when its sequence number says that it is written. */
 static struct {
@@ -115,7 +115,7 @@ static int32_t ring_num_free(void)
 	return (int32_t)(atomic_load(&ring.tail) - atomic_load(&ring.head));
 }
 
-static const struct queue ring_queue = { ring_take, ring_give, ring_num_free };
+static const struct queue ring_queue = {ring_take, ring_give, ring_num_free};
 
 struct op {
 	enum { TAKE, GIVE, COUNT } verb;
@@ -295,9 +295,10 @@ static int convictions(const struct queue *queue, int32_t num_pages, int histori
 	trial.histories = histories;
 	pthread_barrier_init(&trial.barrier, NULL, THREADS + 1);
 	for (int t = 0; t < THREADS; t++) {
-		trial.workers[t] = (struct worker){ .seed = random_next(&seed) };
+		trial.workers[t] = (struct worker){.seed = random_next(&seed)};
 		ck_assert_int_eq(pthread_create(&trial.workers[t].thread, NULL, work,
-		                                &trial.workers[t]), 0);
+		                                &trial.workers[t]),
+		                 0);
 	}
 	for (int k = 0; k < histories; k++) {
 		struct fifo fifo;
@@ -308,7 +309,7 @@ static int convictions(const struct queue *queue, int32_t num_pages, int histori
 		pthread_barrier_wait(&trial.barrier);
 		pthread_barrier_wait(&trial.barrier);
 		*overlaps_out += overlaps();
-		convicted += !has_order(&fifo, (int32_t[THREADS]){ 0 });
+		convicted += !has_order(&fifo, (int32_t[THREADS]){0});
 	}
 	for (int t = 0; t < THREADS; t++)
 		pthread_join(trial.workers[t].thread, NULL);
@@ -328,13 +329,14 @@ static uint64_t new_seed(void)
 
 START_TEST(every_history_of_the_pool_has_a_sequential_order)
 {
-	static const int32_t sizes[] = { 4, 5, 7, PAGES_MOST };
+	static const int32_t sizes[] = {4, 5, 7, PAGES_MOST};
 	int32_t num_pages = sizes[_i];
 	uint64_t seed = new_seed();
 	int64_t pairs = 0;
 
 	ck_assert_int_eq(quire_pool_create(num_pages, &pool), QUIRE_OK);
-	ck_assert_msg(convictions(&pool_queue, num_pages, HISTORIES / 4, seed, &pairs) == 0,
+	ck_assert_msg(convictions(&pool_queue, num_pages, HISTORIES / 4, seed, &pairs) ==
+	                      0,
 	              "a history without an order, QUIRE_TEST_SEED=%llu",
 	              (unsigned long long)seed);
 	ck_assert_msg(pairs > HISTORIES / 4, "the operations hardly overlap");
@@ -348,27 +350,28 @@ START_TEST(the_search_convicts_a_ring_that_hides_a_completed_free)
 
 	for (int32_t p = 0; p < 8; p++)
 		ring_give(&p, 1);
-	ck_assert_int_gt(convictions(&ring_queue, 8, HISTORIES / 4, new_seed(), &pairs), 0);
+	ck_assert_int_gt(convictions(&ring_queue, 8, HISTORIES / 4, new_seed(), &pairs),
+	                 0);
 }
 END_TEST
 
 /* Two operations that overlap may go either way, two that do not may not. */
 START_TEST(the_search_keeps_real_time)
 {
-	struct fifo fifo = { .num_free = 1, .free = { 0 } };
+	struct fifo fifo = {.num_free = 1, .free = {0}};
 
 	memset(&trial, 0, sizeof(trial));
 	trial.workers[0].num_ops = trial.workers[1].num_ops = 1;
-	trial.workers[0].ops[0] = (struct op){ .verb = TAKE, .n = 1, .start = 0, .end = 2 };
-	trial.workers[1].ops[0] = (struct op){ .verb = TAKE, .n = 1, .done = true,
-	                                       .start = 1, .end = 3 };
-	ck_assert(has_order(&fifo, (int32_t[THREADS]){ 0 }));
+	trial.workers[0].ops[0] = (struct op){.verb = TAKE, .n = 1, .start = 0, .end = 2};
+	trial.workers[1].ops[0] =
+		(struct op){.verb = TAKE, .n = 1, .done = true, .start = 1, .end = 3};
+	ck_assert(has_order(&fifo, (int32_t[THREADS]){0}));
 	trial.workers[1].ops[0].pages[0] = 1;
-	ck_assert(!has_order(&fifo, (int32_t[THREADS]){ 0 }));
+	ck_assert(!has_order(&fifo, (int32_t[THREADS]){0}));
 	trial.workers[1].ops[0].pages[0] = 0;
 	trial.workers[1].ops[0].start = 3;
 	trial.workers[1].ops[0].end = 4;
-	ck_assert(!has_order(&fifo, (int32_t[THREADS]){ 0 }));
+	ck_assert(!has_order(&fifo, (int32_t[THREADS]){0}));
 }
 END_TEST
 
@@ -381,7 +384,8 @@ int main(void)
 
 	tcase_add_test(tcase, the_search_keeps_real_time);
 	tcase_add_test(tcase, the_search_convicts_a_ring_that_hides_a_completed_free);
-	tcase_add_loop_test(tcase, every_history_of_the_pool_has_a_sequential_order, 0, 4);
+	tcase_add_loop_test(tcase, every_history_of_the_pool_has_a_sequential_order, 0,
+	                    4);
 	tcase_set_timeout(tcase, 120);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);

@@ -24,7 +24,7 @@
 #include <time.h>
 
 #define BATCH_MOST 64
-#define HELD_MOST 256
+#define HELD_MOST  256
 
 struct torture {
 	struct quire_pool *pool;
@@ -178,7 +178,8 @@ static void drain(struct torture *torture)
 
 static void report(const struct torture *torture, const struct worker *workers)
 {
-	int64_t takes = 0, frees = 0, refused = 0, bad = 0, taken = 0, freed = 0, uses = 0;
+	int64_t takes = 0, frees = 0, refused = 0, bad = 0, taken = 0, freed = 0,
+		uses = 0;
 
 	for (int32_t t = 0; t < torture->threads; t++) {
 		takes += workers[t].takes;
@@ -194,10 +195,12 @@ static void report(const struct torture *torture, const struct worker *workers)
 		fail(torture, "taken and freed pages differ", taken - freed);
 	if (uses != taken + freed)
 		fail(torture, "uses were lost between two owners", uses - taken - freed);
-	printf("torture_pool: %d threads, %d pages: %lld takes, %lld frees, %lld refused, "
-	       "%lld bad batches, %lld pages, seed %llu\n", torture->threads, torture->pages,
-	       (long long)takes, (long long)frees, (long long)refused, (long long)bad,
-	       (long long)taken, (unsigned long long)torture->seed);
+	printf("torture_pool: %d threads, %d pages: %lld takes, %lld frees, %lld "
+	       "refused, "
+	       "%lld bad batches, %lld pages, seed %llu\n",
+	       torture->threads, torture->pages, (long long)takes, (long long)frees,
+	       (long long)refused, (long long)bad, (long long)taken,
+	       (unsigned long long)torture->seed);
 }
 
 static void torture_run(struct torture *torture, int64_t seconds)
@@ -213,13 +216,13 @@ static void torture_run(struct torture *torture, int64_t seconds)
 	for (int32_t t = 0; t < torture->threads; t++) {
 		uint64_t seed = torture->seed + (uint64_t)t;
 
-		workers[t] = (struct worker){ .torture = torture, .id = t,
-		                              .seed = random_next(&seed) };
+		workers[t] = (struct worker){
+			.torture = torture, .id = t, .seed = random_next(&seed)};
 		if (pthread_create(&workers[t].thread, NULL, work, &workers[t]))
 			fail(torture, "a thread could not be made", t);
 	}
 	if (seconds)
-		nanosleep(&(struct timespec){ .tv_sec = seconds }, NULL);
+		nanosleep(&(struct timespec){.tv_sec = seconds}, NULL);
 	/* Relaxed: as in work(). */
 	atomic_store_explicit(&torture->stop, seconds > 0, memory_order_relaxed);
 	for (int32_t t = 0; t < torture->threads; t++)
@@ -248,19 +251,17 @@ static int64_t number(const char *text, int64_t most)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "seconds", required_argument, NULL, 's' },
-		{ "ops", required_argument, NULL, 'o' },
-		{ "threads", required_argument, NULL, 't' },
-		{ "pages", required_argument, NULL, 'p' },
-		{ "seed", required_argument, NULL, 'r' },
-		{ NULL, 0, NULL, 0 },
+		{"seconds", required_argument, NULL, 's'},
+		{"ops", required_argument, NULL, 'o'},
+		{"threads", required_argument, NULL, 't'},
+		{"pages", required_argument, NULL, 'p'},
+		{"seed", required_argument, NULL, 'r'},
+		{NULL, 0, NULL, 0},
 	};
 	/* Unless told: many threads on few pages, few on many, and a size between. */
-	static const int32_t sizes[][2] = {
-		{ 16, 16 }, { 4, 64 }, { 8, 1000 }, { 3, 100000 }
-	};
+	static const int32_t sizes[][2] = {{16, 16}, {4, 64}, {8, 1000}, {3, 100000}};
 	int64_t seconds = 0, ops = 0, threads = 0, pages = 0;
-	struct torture torture = { 0 };
+	struct torture torture = {0};
 	struct timespec now;
 	int option;
 

@@ -81,7 +81,7 @@ static void shuffle_slots(struct bench *b, int in_runs)
 
 static void write_from(struct bench *b, enum quire_dtype dtype)
 {
-	struct quire_slots slots = { b->page, b->offset, 0, TOKENS };
+	struct quire_slots slots = {b->page, b->offset, 0, TOKENS};
 
 	b->failed |= quire_cache_write_tokens(b->cache, b->dstream, b->layer, &slots,
 	                                      b->k, b->v, dtype, NULL) != QUIRE_OK;
@@ -99,7 +99,7 @@ static void write_converted(struct bench *b)
 
 static void read_back(struct bench *b)
 {
-	struct quire_slots slots = { b->page, b->offset, 0, TOKENS };
+	struct quire_slots slots = {b->page, b->offset, 0, TOKENS};
 
 	b->failed |= quire_cache_read_tokens(b->cache, b->dstream, b->layer, &slots,
 	                                     b->out, NULL) != QUIRE_OK;
@@ -171,7 +171,7 @@ static void measure_one_token(struct bench *b)
 	double ratios[ROUNDS];
 
 	for (int i = 0; i < ROUNDS; i++) {
-		struct quire_slots slots = { b->page, b->offset, 0, 1 };
+		struct quire_slots slots = {b->page, b->offset, 0, 1};
 		char *storage = quire_cache_data_ptr(b->cache);
 		int64_t start = now_ns();
 		int64_t middle;
@@ -183,10 +183,9 @@ static void measure_one_token(struct bench *b)
 		middle = now_ns();
 		for (int k = 0; k < 1000; k++) {
 			b->offset[0] = k % 16;
-			b->failed |=
-				quire_cache_write_tokens(b->cache, b->dstream, 0, &slots,
-			                                 b->k, b->v, QUIRE_BF16,
-			                                 NULL) != QUIRE_OK;
+			b->failed |= quire_cache_write_tokens(
+					     b->cache, b->dstream, 0, &slots, b->k, b->v,
+					     QUIRE_BF16, NULL) != QUIRE_OK;
 		}
 		times[i] = (double)(now_ns() - middle) / 1000;
 		ratios[i] = (double)(middle - start) / 1000 / times[i];
@@ -244,7 +243,7 @@ static int set_up(struct bench *b)
 
 int main(void)
 {
-	static struct bench b = { .seed = 1 };
+	static struct bench b = {.seed = 1};
 	int64_t token_bytes = TOKENS * 2 * shape.num_kv_heads * shape.head_dim * 2;
 	int64_t page_bytes = COPIES * shape.num_layers * 2 * shape.page_size *
 	                     shape.num_kv_heads * shape.head_dim * 2;

@@ -12,9 +12,9 @@
 
 static inline struct quire_shape any_shape(uint64_t *seed)
 {
-	const int64_t page_sizes[] = { 1, 2, 3, 8, 16 };
-	const int64_t head_dims[] = { 1, 3, 8, 20, 64 };
-	struct quire_shape shape = { .layout = QUIRE_NHD };
+	const int64_t page_sizes[] = {1, 2, 3, 8, 16};
+	const int64_t head_dims[] = {1, 3, 8, 20, 64};
+	struct quire_shape shape = {.layout = QUIRE_NHD};
 
 	shape.dtype = (enum quire_dtype)random_in(seed, 0, QUIRE_DTYPE_COUNT - 1);
 	shape.num_layers = random_in(seed, 1, 3);
@@ -52,7 +52,7 @@ static inline void any_slots(uint64_t *seed, const struct quire_shape *shape,
 	int32_t first = random_in(seed, 0, total - n);
 
 	any_pages(seed, shape, pages);
-	any->slots = (struct quire_slots){ .page = any->page, .n = n };
+	any->slots = (struct quire_slots){.page = any->page, .n = n};
 	if (random_in(seed, 0, 2) == 0) {
 		memcpy(any->page, pages, sizeof(pages));
 		any->slots.first = first;

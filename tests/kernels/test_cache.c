@@ -7,7 +7,7 @@
 
 #include <check.h>
 
-static const char *const names[] = { "cpu", "cpu:inline" };
+static const char *const names[] = {"cpu", "cpu:inline"};
 #define NUM_NAMES 2
 
 /* A cache whose bytes are all 0xff, NaN in every dtype, and what it should hold. */
@@ -53,7 +53,7 @@ static void expect_storage(struct fixture *f, const char *when, int round)
 
 START_TEST(storage_starts_as_zeros_and_properties_are_those_of_the_shape)
 {
-	struct quire_shape shape = { QUIRE_NHD, QUIRE_F16, 2, 3, 4, 5, 6 };
+	struct quire_shape shape = {QUIRE_NHD, QUIRE_F16, 2, 3, 4, 5, 6};
 	struct quire_device *device = NULL;
 	struct quire_cache *cache = NULL;
 	const char *storage;
@@ -77,8 +77,8 @@ END_TEST
 START_TEST(a_cache_larger_than_memory_or_of_a_wrong_shape_is_refused)
 {
 	/* 2^24 pages of 2 * 1024 * 1024 bytes: 32 TiB. */
-	struct quire_shape shape = { QUIRE_NHD, QUIRE_BF16, 1, 1 << 24, 1024, 8, 64 };
-	struct quire_refusal refusal = { 0 };
+	struct quire_shape shape = {QUIRE_NHD, QUIRE_BF16, 1, 1 << 24, 1024, 8, 64};
+	struct quire_refusal refusal = {0};
 	struct quire_device *device = NULL;
 	struct quire_cache *cache = NULL;
 
@@ -150,11 +150,11 @@ END_TEST
 
 START_TEST(rows_may_begin_at_any_byte)
 {
-	struct quire_shape shape = { QUIRE_NHD, QUIRE_BF16, 1, 2, 4, 3, 23 };
+	struct quire_shape shape = {QUIRE_NHD, QUIRE_BF16, 1, 2, 4, 3, 23};
 	static char k[4 * 3 * 23 * 4 + 1];
 	static char v[4 * 3 * 23 * 4 + 1];
-	int32_t pages[] = { 1, 0 };
-	struct quire_slots slots = { .page = pages, .first = 2, .n = 4 };
+	int32_t pages[] = {1, 0};
+	struct quire_slots slots = {.page = pages, .first = 2, .n = 4};
 	uint64_t seed = 3;
 	struct fixture f;
 
@@ -177,9 +177,9 @@ END_TEST
 static void expect_copy(struct fixture *f, const int32_t *source, const int32_t *target,
                         int64_t n, int round)
 {
-	ck_assert_int_eq(quire_cache_copy_pages(f->cache, f->dstream, source, target, n,
-	                                        NULL),
-	                 QUIRE_OK);
+	ck_assert_int_eq(
+		quire_cache_copy_pages(f->cache, f->dstream, source, target, n, NULL),
+		QUIRE_OK);
 	naive_copy(&f->shape, f->expected, f->nbytes, source, target, n);
 	expect_storage(f, "copy", round);
 }
@@ -187,7 +187,7 @@ static void expect_copy(struct fixture *f, const int32_t *source, const int32_t 
 START_TEST(every_copy_among_five_pages_reads_all_sources_first)
 {
 	enum { PAGES = 5, NONE = PAGES };
-	struct quire_shape shape = { QUIRE_NHD, QUIRE_F16, 2, PAGES, 1, 1, 1 };
+	struct quire_shape shape = {QUIRE_NHD, QUIRE_F16, 2, PAGES, 1, 1, 1};
 	uint64_t seed = 5;
 	struct fixture f;
 	int all = 1;
@@ -199,7 +199,7 @@ START_TEST(every_copy_among_five_pages_reads_all_sources_first)
 	for (int choice = 0; choice < all; choice++) {
 		int32_t source[PAGES];
 		int32_t target[PAGES];
-		int32_t order[PAGES] = { 0, 1, 2, 3, 4 };
+		int32_t order[PAGES] = {0, 1, 2, 3, 4};
 		int32_t from[PAGES];
 		int n = 0;
 
@@ -223,7 +223,7 @@ END_TEST
 START_TEST(random_copies_of_many_pages_are_those_of_the_definition)
 {
 	enum { PAGES = 200 };
-	struct quire_shape shape = { QUIRE_NHD, QUIRE_F32, 3, PAGES, 2, 1, 3 };
+	struct quire_shape shape = {QUIRE_NHD, QUIRE_F32, 3, PAGES, 2, 1, 3};
 	uint64_t seed = 17;
 	struct fixture f;
 
@@ -254,7 +254,7 @@ END_TEST
 static void expect_failure(struct fixture *f, const char *what, int64_t index,
                            int64_t got, int64_t bound)
 {
-	struct quire_refusal refusal = { 0 };
+	struct quire_refusal refusal = {0};
 
 	ck_assert_int_eq(quire_dstream_synchronize(f->dstream, &refusal), QUIRE_INVALID);
 	ck_assert_int_eq(refusal.status, QUIRE_INVALID);
@@ -287,9 +287,9 @@ static void expect_bad_slots(struct fixture *f, const struct quire_slots *slots,
 	                                          rows, QUIRE_F32, NULL),
 	                 status);
 	expect_failure(f, what, index, got, bound);
-	ck_assert_int_eq(quire_cache_read_tokens(f->cache, f->dstream, 1, slots, out,
-	                                         NULL),
-	                 status);
+	ck_assert_int_eq(
+		quire_cache_read_tokens(f->cache, f->dstream, 1, slots, out, NULL),
+		status);
 	expect_failure(f, what, index, got, bound);
 	ck_assert_mem_eq(out, before, sizeof(out));
 }
@@ -297,18 +297,18 @@ static void expect_bad_slots(struct fixture *f, const struct quire_slots *slots,
 START_TEST(bad_pages_and_offsets_are_named_before_anything_moves)
 {
 	enum { N = 6, PAGES = 7, TOKENS = 4 };
-	struct quire_shape shape = { QUIRE_NHD, QUIRE_BF16, 2, PAGES, TOKENS, 1, 3 };
-	const int32_t bad_pages[] = { -1, PAGES, INT32_MIN, INT32_MAX };
-	const int32_t bad_offsets[] = { -1, TOKENS, INT32_MIN, INT32_MAX };
+	struct quire_shape shape = {QUIRE_NHD, QUIRE_BF16, 2, PAGES, TOKENS, 1, 3};
+	const int32_t bad_pages[] = {-1, PAGES, INT32_MIN, INT32_MAX};
+	const int32_t bad_offsets[] = {-1, TOKENS, INT32_MIN, INT32_MAX};
 	struct fixture f;
 
 	set_up(&f, names[_i], &shape);
 	for (int at = 0; at < N; at++) {
 		for (int b = 0; b < 4; b++) {
-			int32_t page[N] = { 6, 6, 0, 3, 4, 5 };
-			int32_t offset[N] = { 0, 1, 3, 2, 0, 3 };
-			struct quire_slots slots = { page, offset, 0, N };
-			struct quire_slots stream = { page, NULL, 3, 4 * N - 6 };
+			int32_t page[N] = {6, 6, 0, 3, 4, 5};
+			int32_t offset[N] = {0, 1, 3, 2, 0, 3};
+			struct quire_slots slots = {page, offset, 0, N};
+			struct quire_slots stream = {page, NULL, 3, 4 * N - 6};
 			int32_t good = page[at];
 
 			page[at] = bad_pages[b];
@@ -328,17 +328,17 @@ END_TEST
 
 START_TEST(pages_beside_the_tokens_of_a_stream_are_not_looked_at)
 {
-	struct quire_shape shape = { QUIRE_NHD, QUIRE_BF16, 1, 4, 4, 1, 3 };
+	struct quire_shape shape = {QUIRE_NHD, QUIRE_BF16, 1, 4, 4, 1, 3};
 	static const char rows[4 * 3 * 2];
-	int32_t page[] = { -1, 2, 99 };
-	struct quire_slots slots = { page, NULL, 4, 4 };
+	int32_t page[] = {-1, 2, 99};
+	struct quire_slots slots = {page, NULL, 4, 4};
 	struct fixture f;
 
 	set_up(&f, names[_i], &shape);
 	ck_assert_int_eq(quire_cache_write_tokens(f.cache, f.dstream, 0, &slots, rows,
 	                                          rows, QUIRE_BF16, NULL),
 	                 QUIRE_OK);
-	naive_write(&shape, f.expected, 0, &(struct quire_slots){ page + 1, NULL, 0, 4 },
+	naive_write(&shape, f.expected, 0, &(struct quire_slots){page + 1, NULL, 0, 4},
 	            rows, rows, QUIRE_BF16);
 	expect_storage(&f, "write", 0);
 	tear_down(&f);
@@ -348,18 +348,18 @@ END_TEST
 START_TEST(copies_of_bad_pages_and_targets_named_twice_are_refused)
 {
 	enum { N = 4, PAGES = 6 };
-	struct quire_shape shape = { QUIRE_NHD, QUIRE_BF16, 2, PAGES, 2, 1, 1 };
-	const int32_t bad[] = { -1, PAGES, INT32_MIN, INT32_MAX };
+	struct quire_shape shape = {QUIRE_NHD, QUIRE_BF16, 2, PAGES, 2, 1, 1};
+	const int32_t bad[] = {-1, PAGES, INT32_MIN, INT32_MAX};
 	enum quire_status status = at_call(names[_i]);
 	struct fixture f;
 
 	set_up(&f, names[_i], &shape);
 	for (int at = 0; at < N; at++) {
-		int32_t source[N] = { 0, 1, 2, 5 };
-		int32_t target[N] = { 4, 5, 0, 1 };
+		int32_t source[N] = {0, 1, 2, 5};
+		int32_t target[N] = {4, 5, 0, 1};
 
 		for (int b = 0; b < 4; b++) {
-			int32_t *lists[] = { source, target };
+			int32_t *lists[] = {source, target};
 
 			for (int l = 0; l < 2; l++) {
 				int32_t good = lists[l][at];
@@ -393,7 +393,7 @@ static void expect_write_refused(struct fixture *f, int64_t layer,
                                  const struct quire_slots *slots, const void *k,
                                  const void *v, int dtype, const char *what)
 {
-	struct quire_refusal refusal = { 0 };
+	struct quire_refusal refusal = {0};
 	char out[64];
 
 	ck_assert_int_eq(quire_cache_write_tokens(f->cache, f->dstream, layer, slots, k,
@@ -411,56 +411,56 @@ static void expect_write_refused(struct fixture *f, int64_t layer,
 
 START_TEST(wrong_arguments_are_refused_at_the_call_and_the_stream_goes_on)
 {
-	struct quire_shape shape = { QUIRE_NHD, QUIRE_BF16, 2, 4, 4, 1, 3 };
-	int32_t page[1] = { 0 };
-	struct quire_slots good = { page, NULL, 0, 1 };
-	struct quire_slots none = { NULL, NULL, 0, 0 };
+	struct quire_shape shape = {QUIRE_NHD, QUIRE_BF16, 2, 4, 4, 1, 3};
+	int32_t page[1] = {0};
+	struct quire_slots good = {page, NULL, 0, 1};
+	struct quire_slots none = {NULL, NULL, 0, 0};
 	const int64_t n_max = INT64_MAX / 8 / 3;
-	struct quire_refusal refusal = { 0 };
+	struct quire_refusal refusal = {0};
 	struct fixture other;
 	struct fixture f;
-	char row[6] = { 0 };
+	char row[6] = {0};
 
 	set_up(&f, names[_i], &shape);
 	set_up(&other, names[_i], &shape);
 	expect_write_refused(&f, -1, &good, row, row, QUIRE_BF16, "layer");
 	expect_write_refused(&f, 2, &good, row, row, QUIRE_BF16, "layer");
-	expect_write_refused(&f, 0, &(struct quire_slots){ page, NULL, 0, -1 }, row, row,
-	                     0, "n");
-	expect_write_refused(&f, 0, &(struct quire_slots){ page, page, 0, n_max + 1 },
+	expect_write_refused(&f, 0, &(struct quire_slots){page, NULL, 0, -1}, row, row, 0,
+	                     "n");
+	expect_write_refused(&f, 0, &(struct quire_slots){page, page, 0, n_max + 1}, row,
+	                     row, 0, "n");
+	expect_write_refused(&f, 0, &(struct quire_slots){page, NULL, -1, 1}, row, row, 0,
+	                     "first");
+	expect_write_refused(&f, 0, &(struct quire_slots){page, NULL, INT64_MAX, 1}, row,
+	                     row, 0, "first");
+	expect_write_refused(&f, 0, &(struct quire_slots){page, NULL, 5, INT32_MAX - 4},
 	                     row, row, 0, "n");
-	expect_write_refused(&f, 0, &(struct quire_slots){ page, NULL, -1, 1 }, row, row,
-	                     0, "first");
-	expect_write_refused(&f, 0, &(struct quire_slots){ page, NULL, INT64_MAX, 1 },
-	                     row, row, 0, "first");
-	expect_write_refused(&f, 0, &(struct quire_slots){ page, NULL, 5, INT32_MAX - 4 },
-	                     row, row, 0, "n");
-	expect_write_refused(&f, 0, &(struct quire_slots){ NULL, NULL, 0, 1 }, row, row,
-	                     0, "page is NULL");
+	expect_write_refused(&f, 0, &(struct quire_slots){NULL, NULL, 0, 1}, row, row, 0,
+	                     "page is NULL");
 	expect_write_refused(&f, 0, &good, NULL, row, QUIRE_BF16, "k is NULL");
 	expect_write_refused(&f, 0, &good, row, NULL, QUIRE_BF16, "v is NULL");
 	expect_write_refused(&f, 0, &good, row, row, QUIRE_DTYPE_COUNT, "dtype");
-	ck_assert_int_eq(quire_cache_read_tokens(f.cache, f.dstream, 0, &good, NULL,
-	                                         &refusal),
-	                 QUIRE_INVALID);
+	ck_assert_int_eq(
+		quire_cache_read_tokens(f.cache, f.dstream, 0, &good, NULL, &refusal),
+		QUIRE_INVALID);
 	ck_assert_str_eq(refusal.what, "out is NULL");
-	ck_assert_int_eq(quire_cache_copy_pages(f.cache, f.dstream, page, page, -1,
-	                                        &refusal),
-	                 QUIRE_INVALID);
+	ck_assert_int_eq(
+		quire_cache_copy_pages(f.cache, f.dstream, page, page, -1, &refusal),
+		QUIRE_INVALID);
 	ck_assert_str_eq(refusal.what, "n");
-	ck_assert_int_eq(quire_cache_copy_pages(f.cache, f.dstream, page, page, 5,
-	                                        &refusal),
-	                 QUIRE_INVALID);
+	ck_assert_int_eq(
+		quire_cache_copy_pages(f.cache, f.dstream, page, page, 5, &refusal),
+		QUIRE_INVALID);
 	ck_assert_int_eq(refusal.expected, 4);
-	ck_assert_int_eq(quire_cache_copy_pages(f.cache, f.dstream, NULL, page, 1,
-	                                        &refusal),
-	                 QUIRE_INVALID);
+	ck_assert_int_eq(
+		quire_cache_copy_pages(f.cache, f.dstream, NULL, page, 1, &refusal),
+		QUIRE_INVALID);
 	ck_assert_str_eq(refusal.what, "source is NULL");
 	ck_assert_int_eq(quire_cache_copy_pages(f.cache, f.dstream, page, NULL, 1, NULL),
 	                 QUIRE_INVALID);
-	ck_assert_int_eq(quire_cache_copy_pages(f.cache, other.dstream, page, page, 1,
-	                                        NULL),
-	                 QUIRE_INVALID);
+	ck_assert_int_eq(
+		quire_cache_copy_pages(f.cache, other.dstream, page, page, 1, NULL),
+		QUIRE_INVALID);
 	ck_assert_int_eq(quire_cache_write_tokens(f.cache, other.dstream, 0, &good, row,
 	                                          row, QUIRE_BF16, NULL),
 	                 QUIRE_INVALID);
@@ -468,9 +468,9 @@ START_TEST(wrong_arguments_are_refused_at_the_call_and_the_stream_goes_on)
 	ck_assert_int_eq(quire_cache_write_tokens(f.cache, f.dstream, 0, &none, NULL,
 	                                          NULL, QUIRE_F32, NULL),
 	                 QUIRE_OK);
-	ck_assert_int_eq(quire_cache_read_tokens(f.cache, f.dstream, 0, &none, NULL,
-	                                         NULL),
-	                 QUIRE_OK);
+	ck_assert_int_eq(
+		quire_cache_read_tokens(f.cache, f.dstream, 0, &none, NULL, NULL),
+		QUIRE_OK);
 	ck_assert_int_eq(quire_cache_copy_pages(f.cache, f.dstream, NULL, NULL, 0, NULL),
 	                 QUIRE_OK);
 	expect_storage(&f, "refusals", 0);
@@ -482,7 +482,7 @@ END_TEST
 START_TEST(streams_copy_pages_at_the_same_time)
 {
 	enum { STREAMS = 3, PAGES = 16, ROUNDS = 100 };
-	struct quire_shape shape = { QUIRE_NHD, QUIRE_F32, 2, PAGES * STREAMS, 4, 2, 8 };
+	struct quire_shape shape = {QUIRE_NHD, QUIRE_F32, 2, PAGES * STREAMS, 4, 2, 8};
 	static int32_t source[STREAMS][PAGES];
 	static int32_t target[STREAMS][PAGES];
 	struct quire_dstream *streams[STREAMS];

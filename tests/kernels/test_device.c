@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const names[] = { "cpu", "cpu:inline" };
+static const char *const names[] = {"cpu", "cpu:inline"};
 #define NUM_NAMES 2
 
 static struct quire_device *open_device(const char *name)
@@ -68,7 +68,7 @@ static void close_gate(struct quire_dstream *dstream, sem_t *gate)
 
 static void copy_int(struct quire_dstream *dstream, int *target, const int *source)
 {
-	struct quire_range range = { target, source, sizeof(*target) };
+	struct quire_range range = {target, source, sizeof(*target)};
 
 	ck_assert_int_eq(quire_dstream_copy(dstream, &range, 1), QUIRE_OK);
 }
@@ -84,7 +84,7 @@ static void let_others_run(void)
 
 START_TEST(devices_open_by_name_and_unknown_names_are_refused)
 {
-	const char *const wrong[] = { "", "cpu:", "CPU", "cpu:inline2", "gpu", NULL };
+	const char *const wrong[] = {"", "cpu:", "CPU", "cpu:inline2", "gpu", NULL};
 	struct quire_device *device = open_device(names[_i]);
 	struct quire_dstream *dstream = new_stream(device);
 
@@ -94,7 +94,7 @@ START_TEST(devices_open_by_name_and_unknown_names_are_refused)
 	quire_dstream_destroy(dstream);
 	quire_device_destroy(device);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		struct quire_refusal refusal = { 0 };
+		struct quire_refusal refusal = {0};
 
 		device = NULL;
 		ck_assert_int_eq(quire_device_create(wrong[i], &device, &refusal),
@@ -111,12 +111,10 @@ END_TEST
 
 START_TEST(memory_is_zeroed_and_aligned_and_never_more_than_there_is)
 {
-	const int64_t sizes[] = {
-		1, 64, 65, 4096, (2 << 20) - 1, 2 << 20, (5 << 20) + 1
-	};
-	const int64_t wrong[] = { 0, -1, INT64_MIN };
+	const int64_t sizes[] = {1, 64, 65, 4096, (2 << 20) - 1, 2 << 20, (5 << 20) + 1};
+	const int64_t wrong[] = {0, -1, INT64_MIN};
 	int64_t physical = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-	const int64_t too_much[] = { physical, INT64_MAX / 2, INT64_MAX };
+	const int64_t too_much[] = {physical, INT64_MAX / 2, INT64_MAX};
 	struct quire_device *device = open_device(names[_i]);
 	char *memory = NULL;
 
@@ -138,15 +136,15 @@ START_TEST(memory_is_zeroed_and_aligned_and_never_more_than_there_is)
 	for (int i = 0; i < 3; i++) {
 		ck_assert_int_eq(quire_device_alloc(device, wrong[i], (void **)&memory),
 		                 QUIRE_INVALID);
-		ck_assert_int_eq(quire_device_alloc_pinned(device, wrong[i],
-		                                           (void **)&memory),
-		                 QUIRE_INVALID);
-		ck_assert_int_eq(quire_device_alloc(device, too_much[i],
-		                                    (void **)&memory),
-		                 QUIRE_NO_MEMORY);
-		ck_assert_int_eq(quire_device_alloc_pinned(device, too_much[i],
-		                                           (void **)&memory),
-		                 QUIRE_NO_MEMORY);
+		ck_assert_int_eq(
+			quire_device_alloc_pinned(device, wrong[i], (void **)&memory),
+			QUIRE_INVALID);
+		ck_assert_int_eq(
+			quire_device_alloc(device, too_much[i], (void **)&memory),
+			QUIRE_NO_MEMORY);
+		ck_assert_int_eq(
+			quire_device_alloc_pinned(device, too_much[i], (void **)&memory),
+			QUIRE_NO_MEMORY);
 	}
 	ck_assert_ptr_null(memory);
 	quire_device_release(device, NULL, 7);
@@ -185,7 +183,7 @@ START_TEST(operations_of_one_stream_run_in_order_however_many_are_queued)
 		if (gated)
 			close_gate(dstream, &gate);
 		for (int i = 0; i < N; i++) {
-			calls[i] = (struct appended){ list, &length, i * 7 };
+			calls[i] = (struct appended){list, &length, i * 7};
 			ck_assert_int_eq(quire_dstream_call(dstream, append, &calls[i]),
 			                 QUIRE_OK);
 		}
@@ -223,12 +221,12 @@ START_TEST(a_batch_of_copies_keeps_its_list_and_its_order)
 		close_gate(dstream, &gate);
 	/* All 0 to 3 bytes long; the last one writes once more where number 1 did. */
 	for (int i = 0; i < N; i++)
-		ranges[i] = (struct quire_range){ target + 3 * (N - 1 - i),
-			                          source + 3 * i, i % 4 };
-	ranges[N - 1] = (struct quire_range){ target + 3 * (N - 2), source, 3 };
+		ranges[i] = (struct quire_range){target + 3 * (N - 1 - i), source + 3 * i,
+		                                 i % 4};
+	ranges[N - 1] = (struct quire_range){target + 3 * (N - 2), source, 3};
 	ck_assert_int_eq(quire_dstream_copy(dstream, ranges, N), QUIRE_OK);
 	/* Zero bytes may name nothing, zero ranges neither. */
-	ranges[0] = (struct quire_range){ NULL, NULL, 0 };
+	ranges[0] = (struct quire_range){NULL, NULL, 0};
 	ck_assert_int_eq(quire_dstream_copy(dstream, ranges, 1), QUIRE_OK);
 	ck_assert_int_eq(quire_dstream_copy(dstream, NULL, 0), QUIRE_OK);
 	free(ranges);
@@ -255,12 +253,12 @@ START_TEST(a_wrong_copy_is_refused_and_nothing_of_its_batch_runs)
 	struct quire_dstream *dstream = new_stream(device);
 	int from = 5;
 	int to = 0;
-	struct quire_range ranges[] = { { &to, &from, sizeof(to) }, { &to, &from, -1 } };
+	struct quire_range ranges[] = {{&to, &from, sizeof(to)}, {&to, &from, -1}};
 
 	ck_assert_int_eq(quire_dstream_copy(dstream, ranges, 2), QUIRE_INVALID);
-	ranges[1] = (struct quire_range){ NULL, &from, 1 };
+	ranges[1] = (struct quire_range){NULL, &from, 1};
 	ck_assert_int_eq(quire_dstream_copy(dstream, ranges, 2), QUIRE_INVALID);
-	ranges[1] = (struct quire_range){ &to, NULL, 1 };
+	ranges[1] = (struct quire_range){&to, NULL, 1};
 	ck_assert_int_eq(quire_dstream_copy(dstream, ranges, 2), QUIRE_INVALID);
 	ck_assert_int_eq(quire_dstream_copy(dstream, ranges, -1), QUIRE_INVALID);
 	ck_assert_int_eq(quire_dstream_copy(dstream, NULL, 1), QUIRE_INVALID);
@@ -455,7 +453,7 @@ START_TEST(the_first_failure_stays_and_is_told_by_calls_events_and_synchronize)
 	struct quire_event *after = new_event(device);
 	enum quire_status io = QUIRE_IO;
 	enum quire_status limit = QUIRE_LIMIT;
-	struct quire_refusal refusal = { 0 };
+	struct quire_refusal refusal = {0};
 	int one = 1;
 	int x = 0;
 	sem_t gate;
@@ -545,7 +543,7 @@ START_TEST(destroying_a_stream_runs_what_is_queued)
 	if (gated)
 		close_gate(dstream, &gate);
 	for (int i = 0; i < 500; i++) {
-		calls[i] = (struct appended){ list, &length, i };
+		calls[i] = (struct appended){list, &length, i};
 		ck_assert_int_eq(quire_dstream_call(dstream, append, &calls[i]),
 		                 QUIRE_OK);
 	}
@@ -655,7 +653,7 @@ START_TEST(threads_that_share_a_stream_and_an_event_get_some_order)
 	pthread_t threads[THREADS];
 	int counter = 0;
 	int notices = 0;
-	struct client client = { dstream, event, &counter, &notices };
+	struct client client = {dstream, event, &counter, &notices};
 
 	for (int i = 0; i < THREADS; i++)
 		ck_assert_int_eq(pthread_create(&threads[i], NULL, use_stream, &client),

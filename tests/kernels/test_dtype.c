@@ -20,8 +20,8 @@ struct format {
 	int exponent_max; /* of the largest finite one */
 };
 
-static const struct format f16 = { 10, -14, 15 };
-static const struct format bf16 = { 7, -126, 127 };
+static const struct format f16 = {10, -14, 15};
+static const struct format bf16 = {7, -126, 127};
 
 /* The number that bits stand for; NaN for all NaNs. */
 static long double decode(struct format format, uint32_t bits)
@@ -175,9 +175,7 @@ START_TEST(dtypes_have_names_and_sizes)
 		enum quire_dtype dtype;
 		const char *name;
 		int64_t bytes;
-	} all[] = { { QUIRE_F32, "f32", 4 },
-		    { QUIRE_F16, "f16", 2 },
-		    { QUIRE_BF16, "bf16", 2 } };
+	} all[] = {{QUIRE_F32, "f32", 4}, {QUIRE_F16, "f16", 2}, {QUIRE_BF16, "bf16", 2}};
 	enum quire_dtype dtype;
 
 	for (int i = 0; i < QUIRE_DTYPE_COUNT; i++) {

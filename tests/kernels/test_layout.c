@@ -24,7 +24,7 @@ static void expect_refused(const struct quire_shape *shape, const char *what, in
 {
 	struct quire_geometry geometry;
 	struct quire_geometry before;
-	struct quire_refusal refusal = { 0 };
+	struct quire_refusal refusal = {0};
 
 	memset(&geometry, 0x5a, sizeof(geometry));
 	before = geometry;
@@ -40,8 +40,8 @@ static void expect_refused(const struct quire_shape *shape, const char *what, in
 
 START_TEST(an_offset_counts_what_lies_before_it)
 {
-	const enum quire_dtype dtypes[] = { QUIRE_F32, QUIRE_F16, QUIRE_BF16 };
-	const int64_t element_bytes[] = { 4, 2, 2 };
+	const enum quire_dtype dtypes[] = {QUIRE_F32, QUIRE_F16, QUIRE_BF16};
+	const int64_t element_bytes[] = {4, 2, 2};
 	struct quire_shape shape = small;
 	struct quire_geometry g;
 	int64_t before = 0;
@@ -83,15 +83,15 @@ START_TEST(every_field_out_of_range_is_named_with_its_bound)
 		size_t offset;
 		int64_t max;
 	} fields[] = {
-		{ "num_layers", offsetof(struct quire_shape, num_layers),
-		  INT64_C(1) << 62 },
-		{ "num_pages", offsetof(struct quire_shape, num_pages), 1 << 24 },
-		{ "page_size", offsetof(struct quire_shape, page_size), 1 << 20 },
-		{ "num_kv_heads", offsetof(struct quire_shape, num_kv_heads),
-		  INT64_C(1) << 62 },
-		{ "head_dim", offsetof(struct quire_shape, head_dim), INT64_C(1) << 62 },
+		{"num_layers", offsetof(struct quire_shape, num_layers),
+	         INT64_C(1) << 62},
+		{"num_pages", offsetof(struct quire_shape, num_pages), 1 << 24},
+		{"page_size", offsetof(struct quire_shape, page_size), 1 << 20},
+		{"num_kv_heads", offsetof(struct quire_shape, num_kv_heads),
+	         INT64_C(1) << 62},
+		{"head_dim", offsetof(struct quire_shape, head_dim), INT64_C(1) << 62},
 	};
-	const int64_t low[] = { 0, -1, INT64_MIN };
+	const int64_t low[] = {0, -1, INT64_MIN};
 
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
 		struct quire_shape shape = small;
@@ -123,12 +123,12 @@ END_TEST
 
 START_TEST(the_largest_fields_are_accepted_and_1_is_enough)
 {
-	struct quire_shape shape = { QUIRE_NHD, QUIRE_F32, 1, 1 << 24, 1 << 20, 1, 1 };
+	struct quire_shape shape = {QUIRE_NHD, QUIRE_F32, 1, 1 << 24, 1 << 20, 1, 1};
 	struct quire_geometry g;
 
 	ck_assert_int_eq(quire_geometry_init(&shape, &g, NULL), QUIRE_OK);
 	ck_assert_int_eq(g.nbytes, INT64_C(1) << (24 + 20 + 1 + 2));
-	shape = (struct quire_shape){ QUIRE_NHD, QUIRE_F32, 1, 1, 1, 1, 1 };
+	shape = (struct quire_shape){QUIRE_NHD, QUIRE_F32, 1, 1, 1, 1, 1};
 	ck_assert_int_eq(quire_geometry_init(&shape, &g, NULL), QUIRE_OK);
 	ck_assert_int_eq(g.nbytes, 8);
 }
@@ -137,8 +137,8 @@ END_TEST
 START_TEST(a_product_beyond_2_to_the_62_is_refused)
 {
 	/* 2 * 2 bytes * 2^20 * 2^20 * 2^10 * 2^10 = 2^62 */
-	struct quire_shape shape = { QUIRE_NHD, QUIRE_BF16, 1 << 10, 1 << 20,
-		                     1 << 20,   1,          1 << 10 };
+	struct quire_shape shape = {QUIRE_NHD, QUIRE_BF16, 1 << 10, 1 << 20,
+	                            1 << 20,   1,          1 << 10};
 	struct quire_geometry g;
 
 	ck_assert_int_eq(quire_geometry_init(&shape, &g, NULL), QUIRE_OK);
@@ -156,10 +156,10 @@ END_TEST
 START_TEST(offsets_of_far_pages_keep_all_64_bits)
 {
 	/* A page of 16,384 elements: 2 * 16 tokens * 8 heads * 64. */
-	struct quire_shape shape = { QUIRE_NHD, QUIRE_BF16, 4, 1000001, 16, 8, 64 };
+	struct quire_shape shape = {QUIRE_NHD, QUIRE_BF16, 4, 1000001, 16, 8, 64};
 	int32_t page = 1000000;
 	int32_t offset = 15;
-	struct quire_slots slots = { .page = &page, .offset = &offset, .n = 1 };
+	struct quire_slots slots = {.page = &page, .offset = &offset, .n = 1};
 	struct quire_geometry g;
 	uintptr_t base = 0x10000;
 
@@ -171,7 +171,7 @@ START_TEST(offsets_of_far_pages_keep_all_64_bits)
 	ck_assert_int_eq(quire_slot_offset(&g, &slots, 3, 0, 1),
 	                 INT64_C(4) * 1000001 * 32768 - 1024);
 	/* The same token as number 15 of a stream that lists only this page. */
-	slots = (struct quire_slots){ .page = &page, .first = 15, .n = 1 };
+	slots = (struct quire_slots){.page = &page, .first = 15, .n = 1};
 	ck_assert_int_eq(quire_slot_offset(&g, &slots, 3, 0, 1),
 	                 INT64_C(4) * 1000001 * 32768 - 1024);
 }

@@ -55,7 +55,7 @@ START_TEST(tokens_are_written_as_on_the_cpu)
 {
 	for (int round = 0; round < ROUNDS; round++) {
 		uint64_t seed = (uint64_t)round;
-		struct quire_token_move move = { .k = NULL };
+		struct quire_token_move move = {.k = NULL};
 		struct quire_refusal refusal;
 		struct any_slots any;
 		char *blocks[2];
@@ -94,7 +94,7 @@ START_TEST(tokens_are_read_as_on_the_cpu)
 {
 	for (int round = 0; round < ROUNDS; round++) {
 		uint64_t seed = (uint64_t)round + 1000;
-		struct quire_token_move move = { .k = NULL };
+		struct quire_token_move move = {.k = NULL};
 		struct quire_refusal refusal;
 		struct any_slots any;
 		char *blocks[2];
@@ -134,8 +134,8 @@ START_TEST(pages_are_copied_as_on_the_cpu)
 {
 	for (int round = 0; round < ROUNDS; round++) {
 		uint64_t seed = (uint64_t)round + 2000;
-		struct cpu_scratch scratch = { NULL, 0 };
-		struct quire_page_move move = { .n = 0 };
+		struct cpu_scratch scratch = {NULL, 0};
+		struct quire_page_move move = {.n = 0};
 		struct quire_refusal refusal;
 		bool staged = round % 3 != 0;
 		int32_t source[12];
@@ -178,14 +178,14 @@ START_TEST(rows_and_columns_beyond_the_grid_are_reached)
 	/* 70,000 columns of 16 bytes, of which 64 * 256 fit a grid; 40,000 rows, of which
 	 * 32,768 do. */
 	const struct quire_shape shapes[] = {
-		{ QUIRE_NHD, QUIRE_F32, 1, 2, 1, 1, 280000 },
-		{ QUIRE_NHD, QUIRE_F16, 1, 2, 20000, 1, 129 },
+		{QUIRE_NHD, QUIRE_F32, 1, 2, 1, 1, 280000},
+		{QUIRE_NHD, QUIRE_F16, 1, 2, 20000, 1, 129},
 	};
-	static int32_t pages[] = { 1, 0 };
+	static int32_t pages[] = {1, 0};
 
 	for (int i = 0; i < 2; i++) {
 		struct quire_geometry geometry;
-		struct quire_token_move move = { .dtype = shapes[i].dtype };
+		struct quire_token_move move = {.dtype = shapes[i].dtype};
 		uint64_t seed = 9;
 		char *storage;
 		char *out;
@@ -203,7 +203,7 @@ START_TEST(rows_and_columns_beyond_the_grid_are_reached)
 		move.geometry = &geometry;
 		move.storage = storage;
 		move.slots =
-			(struct quire_slots){ pages, NULL, 0, 2 * shapes[i].page_size };
+			(struct quire_slots){pages, NULL, 0, 2 * shapes[i].page_size};
 		move.k = k;
 		move.v = v;
 		move.out = out;

@@ -13,13 +13,13 @@
 #include <string.h>
 #include <time.h>
 
-#define ROWS_MAX 1024
-#define PAGES 64
+#define ROWS_MAX  1024
+#define PAGES     64
 #define PAGE_SIZE 16
-#define ROUNDS 101
-#define REPEATS 20
+#define ROUNDS    101
+#define REPEATS   20
 
-static const char names[1][QUIRE_LABEL_BYTES] = { "main" };
+static const char names[1][QUIRE_LABEL_BYTES] = {"main"};
 
 struct bench {
 	struct quire_view views[ROWS_MAX];
@@ -121,9 +121,7 @@ static void set_rows(struct bench *bench, int32_t rows, int32_t span)
 
 int main(void)
 {
-	struct quire_slot_limits limits = {
-		1, ROWS_MAX, 8192, ROWS_MAX * PAGES, 0, 0, 0
-	};
+	struct quire_slot_limits limits = {1, ROWS_MAX, 8192, ROWS_MAX * PAGES, 0, 0, 0};
 	struct bench *bench = calloc(1, sizeof(*bench));
 	int32_t *pages = malloc(sizeof(*pages) * ROWS_MAX * PAGES);
 	struct quire_slot_layout layout;

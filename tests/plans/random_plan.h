@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define RANDOM_VIEWS_MAX 40
-#define RANDOM_LABELS 6
+#define RANDOM_LABELS    6
 
 /* Label ids 0..RANDOM_LABELS-1 are segments' labels, the next ones names of combined. */
 static const char random_label_names[RANDOM_LABELS + 2][QUIRE_LABEL_BYTES] = {
@@ -23,11 +23,11 @@ static const char random_label_names[RANDOM_LABELS + 2][QUIRE_LABEL_BYTES] = {
 
 /* An assertion for millions of comparisons: Check's own write a message for each that
  * holds. */
-#define SAME(got, right) \
-	do { \
-		if ((got) != (right)) \
+#define SAME(got, right)                                                             \
+	do {                                                                         \
+		if ((got) != (right))                                                \
 			ck_abort_msg("%s is %lld, not %lld", #got, (long long)(got), \
-			             (long long)(right)); \
+			             (long long)(right));                            \
 	} while (0)
 
 struct random_plan {
@@ -90,12 +90,12 @@ static inline void random_view(struct random_plan *random, struct quire_view *vi
 /* Two disjoint lists of labels that have a segment, in any order. */
 static inline void random_combined(struct random_plan *random)
 {
-	bool present[RANDOM_LABELS] = { false };
+	bool present[RANDOM_LABELS] = {false};
 	int32_t start = random_in(&random->seed, 0, RANDOM_LABELS - 1);
 
 	random->num_combined = 0;
-	random->combined[0] = (struct quire_combined_ids){ .name = RANDOM_LABELS };
-	random->combined[1] = (struct quire_combined_ids){ .name = RANDOM_LABELS + 1 };
+	random->combined[0] = (struct quire_combined_ids){.name = RANDOM_LABELS};
+	random->combined[1] = (struct quire_combined_ids){.name = RANDOM_LABELS + 1};
 	for (int32_t i = 0; i < random->num_views; i++)
 		present[random->labels[i]] = true;
 	for (int32_t i = 0; i < RANDOM_LABELS; i++) {
@@ -132,7 +132,7 @@ static inline void random_bucket(struct random_plan *random)
 /* Limits that just fit, or are wider. */
 static inline void random_slot(struct random_plan *random)
 {
-	struct quire_slot_limits limits = { .tables_max = RANDOM_LABELS };
+	struct quire_slot_limits limits = {.tables_max = RANDOM_LABELS};
 	int64_t pages = 1, tokens = 1, widest = 0;
 
 	for (int32_t i = 0; i < random->num_views; i++) {
@@ -168,7 +168,7 @@ static inline void random_build(struct random_plan *random)
 
 static inline void random_plan_make(struct random_plan *random, uint64_t seed)
 {
-	static const int32_t sizes[] = { 1, 2, 3, 7, 16, 64, 100, 128 };
+	static const int32_t sizes[] = {1, 2, 3, 7, 16, 64, 100, 128};
 	int32_t labels_max;
 
 	memset(random, 0, sizeof(*random));

@@ -86,7 +86,7 @@ static void add_table(struct bytes *bytes, const struct quire_plan *plan,
 
 static uint64_t naive_digest(const struct quire_plan *plan)
 {
-	struct bytes bytes = { NULL, 0, 0 };
+	struct bytes bytes = {NULL, 0, 0};
 	uint64_t digest;
 
 	add_i32(&bytes, plan->num_tables);
@@ -145,19 +145,19 @@ START_TEST(the_digest_of_a_tiny_plan_is_that_of_bytes_written_by_hand)
 		"\xff\xff\xff\xff\xff\xff\xff\xff"
 		"\x03\0\0\0cfg\xff\xff\xff\xff"
 		"\0\0\0\0\0\0\0\0"; /* no copies before, none behind */
-	static const char names[2][QUIRE_LABEL_BYTES] = { "main", "cfg" };
-	const int32_t main_pages[] = { 7, 300 }, cfg_pages[] = { 9 };
+	static const char names[2][QUIRE_LABEL_BYTES] = {"main", "cfg"};
+	const int32_t main_pages[] = {7, 300}, cfg_pages[] = {9};
 	const struct quire_view views[] = {
-		{ .request = (UINT64_C(1) << 56) + 5,
-		  .span = 2,
-		  .length = 5,
-		  .released = 8,
-		  .pages = main_pages,
-		  .tag = 77 },
-		{ .request = 6, .label = 1, .length = 4, .pages = cfg_pages },
+		{.request = (UINT64_C(1) << 56) + 5,
+	         .span = 2,
+	         .length = 5,
+	         .released = 8,
+	         .pages = main_pages,
+	         .tag = 77},
+		{.request = 6, .label = 1, .length = 4, .pages = cfg_pages},
 	};
-	const int32_t labels[] = { 0, 1 };
-	struct quire_slot_limits limits = { 2, 2, 3, 2, 4, 1, 10 };
+	const int32_t labels[] = {0, 1};
+	struct quire_slot_limits limits = {2, 2, 3, 2, 4, 1, 10};
 	struct quire_slot_layout layout;
 	struct quire_grouping grouping;
 	struct quire_plan plan;
@@ -248,11 +248,10 @@ END_TEST
 
 START_TEST(the_run_digest_is_that_of_28_bytes_and_hangs_on_each_part)
 {
-	const unsigned char bytes[28] = {
-		0x08, 7,    6,    5,    4,    3,    2,    1,    QUIRE_STALE, 0,
-		0,    0,    0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,        0xff,
-		0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01
-	};
+	const unsigned char bytes[28] = {0x08, 7,           6,    5,    4,    3,    2,
+	                                 1,    QUIRE_STALE, 0,    0,    0,    0xfe, 0xff,
+	                                 0xff, 0xff,        0xff, 0xff, 0xff, 0xff, 0xef,
+	                                 0xcd, 0xab,        0x89, 0x67, 0x45, 0x23, 0x01};
 	uint64_t run = 0x0102030405060708, digest = 0x0123456789abcdef;
 	uint64_t right = quire_run_digest_add(run, QUIRE_STALE, -2, digest);
 

@@ -19,12 +19,12 @@ static const struct {
 	const char *file;
 	int64_t rows, page_size, peak, takes;
 } golden[] = {
-	{ "mooncake/conversation_trace.jsonl", 150, 16, 54437, 137203 },
-	{ "mooncake/conversation_trace.jsonl", 150, 128, 6825, 17221 },
-	{ "mooncake/conversation_trace.jsonl", 1000, 16, 68766, 880611 },
-	{ "mooncake/conversation_trace.jsonl", 1000, 128, 8621, 110524 },
-	{ "azure2023/AzureLLMInferenceTrace_code.csv", 1000, 16, 6384, 134856 },
-	{ "azure2023/AzureLLMInferenceTrace_code.csv", 1000, 128, 815, 17292 },
+	{"mooncake/conversation_trace.jsonl", 150, 16, 54437, 137203},
+	{"mooncake/conversation_trace.jsonl", 150, 128, 6825, 17221},
+	{"mooncake/conversation_trace.jsonl", 1000, 16, 68766, 880611},
+	{"mooncake/conversation_trace.jsonl", 1000, 128, 8621, 110524},
+	{"azure2023/AzureLLMInferenceTrace_code.csv", 1000, 16, 6384, 134856},
+	{"azure2023/AzureLLMInferenceTrace_code.csv", 1000, 128, 815, 17292},
 };
 #define GOLDEN (sizeof(golden) / sizeof(golden[0]))
 

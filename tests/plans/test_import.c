@@ -207,9 +207,8 @@ static void on_progress(void *argument, int64_t done, int64_t of)
 static void check_import(const struct quire_requests *requests,
                          const struct quire_trace_header *header)
 {
-	struct checker checker = { .requests = requests,
-		                   .header = header,
-		                   .last_open = -1 };
+	struct checker checker = {
+		.requests = requests, .header = header, .last_open = -1};
 	struct quire_import_summary summary;
 	struct quire_trace_writer *writer;
 	struct quire_trace_reader *reader;
@@ -269,8 +268,8 @@ START_TEST(any_import_follows_the_policy_by_plain_counters)
 		uint64_t s = seed;
 		struct quire_trace_header header = make_header();
 		struct quire_request_row rows[ROWS_MAX];
-		struct quire_requests requests = { "azure", rows,
-			                           random_in(&s, 0, ROWS_MAX) };
+		struct quire_requests requests = {"azure", rows,
+		                                  random_in(&s, 0, ROWS_MAX)};
 
 		header.page_size = random_in(&s, 1, 20);
 		header.num_pages = random_in(&s, 1, 80);
@@ -299,7 +298,8 @@ START_TEST(a_small_import_is_the_one_made_by_hand)
 		"{\"quire\":\"plan-trace\",\"version\":1,\"cache\":{\"layout\":\"NHD\","
 		"\"dtype\":\"bf16\",\"num_layers\":1,\"num_kv_heads\":1,\"head_dim\":8,"
 		"\"page_size\":2},\"pool\":{\"num_pages\":64,\"sink\":true},\"limits\":"
-		"{\"rows\":2,\"tokens\":2,\"requests\":1024,\"seq_tokens\":1024,\"labels\":1,\"tables\":1,\"table_pages\":64},\"source\":\"\"}\n"
+		"{\"rows\":2,\"tokens\":2,\"requests\":1024,\"seq_tokens\":1024,"
+	        "\"labels\":1,\"tables\":1,\"table_pages\":64},\"source\":\"\"}\n"
 		"{\"do\":\"open\",\"request\":0}\n"
 		"{\"do\":\"open\",\"request\":2}\n"
 		"{\"do\":\"submit\",\"segments\":[[0,\"main\",2,0]]}\n"
@@ -310,8 +310,8 @@ START_TEST(a_small_import_is_the_one_made_by_hand)
 		"{\"do\":\"submit\",\"segments\":[[2,\"main\",1,2]]}\n"
 		"{\"do\":\"reset\",\"request\":2,\"label\":\"main\",\"keep\":false}\n"
 		"{\"do\":\"close\",\"request\":2}\n";
-	struct quire_request_row rows[] = { { 0, 3, 1 }, { 0, 0, 0 }, { 0, 1, 2 } };
-	struct quire_requests requests = { "azure", rows, 3 };
+	struct quire_request_row rows[] = {{0, 3, 1}, {0, 0, 0}, {0, 1, 2}};
+	struct quire_requests requests = {"azure", rows, 3};
 	struct quire_trace_header header = make_header();
 	struct quire_import_summary summary;
 	struct quire_trace_writer *writer;
@@ -336,10 +336,10 @@ END_TEST
 
 START_TEST(budgets_and_rows_out_of_range_are_refused)
 {
-	struct quire_request_row rows[] = { { 0, 3, 1 }, { 0, -1, 0 } };
-	struct quire_requests requests = { "azure", rows, 1 };
+	struct quire_request_row rows[] = {{0, 3, 1}, {0, -1, 0}};
+	struct quire_requests requests = {"azure", rows, 1};
 	struct quire_trace_header header = make_header();
-	struct quire_import_summary summary = { .steps = -7 };
+	struct quire_import_summary summary = {.steps = -7};
 	struct quire_trace_writer *writer;
 	struct quire_refusal refusal;
 
@@ -365,8 +365,8 @@ END_TEST
 
 START_TEST(a_full_disk_ends_an_import)
 {
-	struct quire_request_row rows[] = { { 0, 3, 50000 } };
-	struct quire_requests requests = { "mooncake", rows, 1 };
+	struct quire_request_row rows[] = {{0, 3, 50000}};
+	struct quire_requests requests = {"mooncake", rows, 1};
 	struct quire_trace_header header = make_header();
 	struct quire_import_summary summary;
 	struct quire_trace_writer *writer;

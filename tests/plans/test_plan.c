@@ -27,11 +27,11 @@ static void model_add_label(const struct random_plan *random, struct model_table
 /* Combined labels first, then the other labels in order of first appearance. */
 static int32_t model_tables(const struct random_plan *random, struct model_table *tables)
 {
-	bool done[RANDOM_LABELS] = { false };
+	bool done[RANDOM_LABELS] = {false};
 	int32_t count = 0;
 
 	for (int32_t c = 0; c < random->num_combined; c++) {
-		tables[count] = (struct model_table){ .name = random->combined[c].name };
+		tables[count] = (struct model_table){.name = random->combined[c].name};
 		for (int32_t i = 0; i < random->combined[c].num_labels; i++) {
 			model_add_label(random, &tables[count],
 			                random->combined[c].labels[i]);
@@ -45,7 +45,7 @@ static int32_t model_tables(const struct random_plan *random, struct model_table
 		if (done[label])
 			continue;
 		done[label] = true;
-		tables[count] = (struct model_table){ .name = label };
+		tables[count] = (struct model_table){.name = label};
 		model_add_label(random, &tables[count++], label);
 	}
 	return count;
@@ -230,26 +230,26 @@ static void check_places(const struct quire_slot_layout *layout)
 {
 	const struct quire_slot_limits *l = &layout->limits;
 	const int64_t places[][2] = {
-		{ layout->qo_indptr, 4 * (l->rows_max + 1) },
-		{ layout->kv_indptr, 4 * (l->rows_max + 1) },
-		{ layout->kv_indices, 4 * l->pages_max },
-		{ layout->kv_last_page_len, 4 * l->rows_max },
-		{ layout->last_token, 4 * l->rows_max },
-		{ layout->slot_page, 4 * l->tokens_max },
-		{ layout->slot_offset, 4 * l->tokens_max },
-		{ layout->position, 4 * l->tokens_max },
-		{ layout->row_request, 8 * l->rows_max },
-		{ layout->row_tag, 8 * l->rows_max },
-		{ layout->row_label, 4 * l->rows_max },
-		{ layout->block_table, 4 * l->rows_max * l->block_width },
-		{ layout->table_bytes, 0 },
+		{layout->qo_indptr, 4 * (l->rows_max + 1)},
+		{layout->kv_indptr, 4 * (l->rows_max + 1)},
+		{layout->kv_indices, 4 * l->pages_max},
+		{layout->kv_last_page_len, 4 * l->rows_max},
+		{layout->last_token, 4 * l->rows_max},
+		{layout->slot_page, 4 * l->tokens_max},
+		{layout->slot_offset, 4 * l->tokens_max},
+		{layout->position, 4 * l->tokens_max},
+		{layout->row_request, 8 * l->rows_max},
+		{layout->row_tag, 8 * l->rows_max},
+		{layout->row_label, 4 * l->rows_max},
+		{layout->block_table, 4 * l->rows_max * l->block_width},
+		{layout->table_bytes, 0},
 	};
 	const int64_t behind[][2] = {
-		{ layout->table_bytes * l->tables_max, 0 },
-		{ layout->copy_source, 4 * l->work_max },
-		{ layout->copy_target, 4 * l->work_max },
-		{ layout->user, l->user_bytes },
-		{ layout->slot_bytes, 0 },
+		{layout->table_bytes * l->tables_max, 0},
+		{layout->copy_source, 4 * l->work_max},
+		{layout->copy_target, 4 * l->work_max},
+		{layout->user, l->user_bytes},
+		{layout->slot_bytes, 0},
 	};
 
 	ck_assert_int_eq(layout->qo_indptr, 0);
@@ -314,26 +314,22 @@ START_TEST(a_slot_limit_out_of_range_is_refused_by_name)
 		struct quire_slot_limits limits;
 		int64_t got;
 	} cases[] = {
-		{ "tables_max", { 0, 1, 1, 1, 0, 0, 0 }, 0 },
-		{ "tables_max",
-		  { QUIRE_TABLES_MAX + 1, 1, 1, 1, 0, 0, 0 },
-		  QUIRE_TABLES_MAX + 1 },
-		{ "rows_max", { 1, 0, 1, 1, 0, 0, 0 }, 0 },
-		{ "rows_max",
-		  { 1, QUIRE_ROWS_MAX + 1, 1, 1, 0, 0, 0 },
-		  QUIRE_ROWS_MAX + 1 },
-		{ "tokens_max", { 1, 1, -5, 1, 0, 0, 0 }, -5 },
-		{ "tokens_max",
-		  { 1, 1, QUIRE_TOKENS_MAX + 1, 1, 0, 0, 0 },
-		  QUIRE_TOKENS_MAX + 1 },
-		{ "pages_max", { 1, 1, 1, 0, 0, 0, 0 }, 0 },
-		{ "pages_max", { 1, 1, 1, INT64_C(1) << 31, 0, 0, 0 }, INT64_C(1) << 31 },
-		{ "block_width", { 1, 1, 1, 1, -1, 0, 0 }, -1 },
-		{ "work_max",
-		  { 1, 1, 1, 1, 0, QUIRE_WORK_MAX + 1, 0 },
-		  QUIRE_WORK_MAX + 1 },
-		{ "user_bytes", { 1, 1, 1, 1, 0, 0, INT64_MAX }, INT64_MAX },
-		{ "user_bytes", { 1, 1, 1, 1, 0, 0, -1 }, -1 },
+		{"tables_max", {0, 1, 1, 1, 0, 0, 0}, 0},
+		{"tables_max",
+	         {QUIRE_TABLES_MAX + 1, 1, 1, 1, 0, 0, 0},
+	         QUIRE_TABLES_MAX + 1},
+		{"rows_max", {1, 0, 1, 1, 0, 0, 0}, 0},
+		{"rows_max", {1, QUIRE_ROWS_MAX + 1, 1, 1, 0, 0, 0}, QUIRE_ROWS_MAX + 1},
+		{"tokens_max", {1, 1, -5, 1, 0, 0, 0}, -5},
+		{"tokens_max",
+	         {1, 1, QUIRE_TOKENS_MAX + 1, 1, 0, 0, 0},
+	         QUIRE_TOKENS_MAX + 1},
+		{"pages_max", {1, 1, 1, 0, 0, 0, 0}, 0},
+		{"pages_max", {1, 1, 1, INT64_C(1) << 31, 0, 0, 0}, INT64_C(1) << 31},
+		{"block_width", {1, 1, 1, 1, -1, 0, 0}, -1},
+		{"work_max", {1, 1, 1, 1, 0, QUIRE_WORK_MAX + 1, 0}, QUIRE_WORK_MAX + 1},
+		{"user_bytes", {1, 1, 1, 1, 0, 0, INT64_MAX}, INT64_MAX},
+		{"user_bytes", {1, 1, 1, 1, 0, 0, -1}, -1},
 	};
 	struct quire_slot_layout layout, before;
 	struct quire_refusal refusal;
@@ -351,32 +347,28 @@ END_TEST
 /* Hand-counted: lengths P-1, P, P+1 reached by one token, and by a prompt from 0. */
 START_TEST(a_page_is_taken_with_its_first_token_and_not_before_or_after)
 {
-	const int32_t pages[] = { 11, 12 };
+	const int32_t pages[] = {11, 12};
 	const struct quire_view views[] = {
-		{ .request = 1, .span = 1, .length = 15, .pages = pages },
-		{ .request = 2, .span = 1, .length = 16, .pages = pages },
-		{ .request = 3, .span = 1, .length = 17, .pages = pages },
-		{ .request = 4,
-		  .span = 17,
-		  .length = 17,
-		  .pages = pages,
-		  .released = 32 },
-		{ .request = 5, .span = 2, .length = 17, .pages = pages },
-		{ .request = 6, .span = 0, .length = 0 },
+		{.request = 1, .span = 1, .length = 15, .pages = pages},
+		{.request = 2, .span = 1, .length = 16, .pages = pages},
+		{.request = 3, .span = 1, .length = 17, .pages = pages},
+		{.request = 4, .span = 17, .length = 17, .pages = pages, .released = 32},
+		{.request = 5, .span = 2, .length = 17, .pages = pages},
+		{.request = 6, .span = 0, .length = 0},
 	};
-	const int32_t labels[6] = { 0 };
-	const int32_t qo_indptr[] = { 0, 1, 2, 3, 20, 22, 22 };
-	const int32_t kv_indptr[] = { 0, 1, 2, 4, 6, 8, 8 };
-	const int32_t kv_indices[] = { 11, 11, 11, 12, 11, 12, 11, 12 };
-	const int32_t last_page_len[] = { 15, 16, 1, 1, 1, 16 };
-	const int32_t last_token[] = { 0, 1, 2, 19, 21, -1 };
-	const int32_t slot_page[] = { 11, 11, 12, 11, 11, 11, 11, 11, 11, 11, 11,
-		                      11, 11, 11, 11, 11, 11, 11, 11, 12, 11, 12 };
-	const int32_t slot_offset[] = { 14, 15, 0,  0,  1,  2,  3,  4,  5, 6,  7,
-		                        8,  9,  10, 11, 12, 13, 14, 15, 0, 15, 0 };
-	const int32_t position[] = { 14, 15, 16, 32, 33, 34, 35, 36, 37, 38, 39,
-		                     40, 41, 42, 43, 44, 45, 46, 47, 48, 15, 16 };
-	struct quire_slot_limits limits = { 1, 6, 22, 8, 0, 0, 0 };
+	const int32_t labels[6] = {0};
+	const int32_t qo_indptr[] = {0, 1, 2, 3, 20, 22, 22};
+	const int32_t kv_indptr[] = {0, 1, 2, 4, 6, 8, 8};
+	const int32_t kv_indices[] = {11, 11, 11, 12, 11, 12, 11, 12};
+	const int32_t last_page_len[] = {15, 16, 1, 1, 1, 16};
+	const int32_t last_token[] = {0, 1, 2, 19, 21, -1};
+	const int32_t slot_page[] = {11, 11, 12, 11, 11, 11, 11, 11, 11, 11, 11,
+	                             11, 11, 11, 11, 11, 11, 11, 11, 12, 11, 12};
+	const int32_t slot_offset[] = {14, 15, 0,  0,  1,  2,  3,  4,  5, 6,  7,
+	                               8,  9,  10, 11, 12, 13, 14, 15, 0, 15, 0};
+	const int32_t position[] = {14, 15, 16, 32, 33, 34, 35, 36, 37, 38, 39,
+	                            40, 41, 42, 43, 44, 45, 46, 47, 48, 15, 16};
+	struct quire_slot_limits limits = {1, 6, 22, 8, 0, 0, 0};
 	struct quire_slot_layout layout;
 	struct quire_grouping grouping;
 	struct quire_plan plan;
@@ -405,17 +397,17 @@ START_TEST(an_unsound_combined_list_is_refused_with_its_place)
 {
 	/* Segments of labels 0, 1, 2; the second list is the one that is wrong. */
 	static const struct quire_combined_ids second[] = {
-		{ .name = 9, .num_labels = 0 },
-		{ .name = 9, .num_labels = 1, .labels = { 3 } },
-		{ .name = 9, .num_labels = 2, .labels = { 1, 1 } },
-		{ .name = 9, .num_labels = 2, .labels = { 1, 0 } },
-		{ .name = 8, .num_labels = 1, .labels = { 1 } },
-		{ .name = 2, .num_labels = 1, .labels = { 1 } },
-		{ .name = 0, .num_labels = 1, .labels = { 1 } },
+		{.name = 9, .num_labels = 0},
+		{.name = 9, .num_labels = 1, .labels = {3}},
+		{.name = 9, .num_labels = 2, .labels = {1, 1}},
+		{.name = 9, .num_labels = 2, .labels = {1, 0}},
+		{.name = 8, .num_labels = 1, .labels = {1}},
+		{.name = 2, .num_labels = 1, .labels = {1}},
+		{.name = 0, .num_labels = 1, .labels = {1}},
 	};
-	const int32_t labels[] = { 0, 1, 2, 1 };
+	const int32_t labels[] = {0, 1, 2, 1};
 	struct quire_combined_ids combined[] = {
-		{ .name = 8, .num_labels = 1, .labels = { 0 } },
+		{.name = 8, .num_labels = 1, .labels = {0}},
 		second[_i],
 	};
 	struct quire_grouping grouping, before;
@@ -434,9 +426,9 @@ END_TEST
 
 START_TEST(a_combined_label_may_bear_the_name_of_one_of_its_own)
 {
-	const int32_t labels[] = { 2, 1, 0, 2 };
+	const int32_t labels[] = {2, 1, 0, 2};
 	const struct quire_combined_ids combined[] = {
-		{ .name = 1, .num_labels = 2, .labels = { 0, 1 } },
+		{.name = 1, .num_labels = 2, .labels = {0, 1}},
 	};
 	struct quire_grouping grouping;
 

@@ -48,10 +48,10 @@ START_TEST(azure_rows_are_read_over_the_end_of_a_leap_day)
 					 "2024-03-01 00:00:00.5,110,0\r\n"
 					 "2024-03-01 00:00:01,2147483647,27";
 	const struct quire_request_row rows[] = {
-		{ 0, 4808, 10 },
-		{ 100, 0, 8 },
-		{ INT64_C(86400) * 1000000000 + 500000100, 110, 0 },
-		{ INT64_C(86401) * 1000000000 + 100, 2147483647, 27 },
+		{0, 4808, 10},
+		{100, 0, 8},
+		{INT64_C(86400) * 1000000000 + 500000100, 110, 0},
+		{INT64_C(86401) * 1000000000 + 100, 2147483647, 27},
 	};
 	struct quire_requests requests;
 
@@ -71,13 +71,10 @@ START_TEST(a_year_of_days_has_the_length_that_the_calendar_gives)
 		const char *from, *to;
 		int64_t days;
 	} spans[] = {
-		{ "1970-01-01", "1971-01-01", 365 },
-		{ "1970-01-01", "2000-01-01", 10957 },
-		{ "2000-02-28", "2000-03-01", 2 },
-		{ "2100-02-28", "2100-03-01", 1 },
-		{ "2023-12-31", "2024-12-31", 366 },
-		{ "2024-04-30", "2024-05-01", 1 },
-		{ "1970-01-01", "2199-12-31", 84005 },
+		{"1970-01-01", "1971-01-01", 365},   {"1970-01-01", "2000-01-01", 10957},
+		{"2000-02-28", "2000-03-01", 2},     {"2100-02-28", "2100-03-01", 1},
+		{"2023-12-31", "2024-12-31", 366},   {"2024-04-30", "2024-05-01", 1},
+		{"1970-01-01", "2199-12-31", 84005},
 	};
 
 	for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++) {
@@ -97,13 +94,14 @@ END_TEST
 START_TEST(mooncake_rows_are_read)
 {
 	static const char text[] =
-		"{\"timestamp\": 3000, \"input_length\": 6758, \"output_length\": 500, \"hash_ids\": [0]}\n"
+		"{\"timestamp\": 3000, \"input_length\": 6758, \"output_length\": 500, "
+	        "\"hash_ids\": [0]}\n"
 		"{\"timestamp\": 3000, \"input_length\": 0, \"output_length\": 0}\n"
 		"{\"output_length\": 1, \"timestamp\": 6001, \"input_length\": 7}";
 	const struct quire_request_row rows[] = {
-		{ 0, 6758, 500 },
-		{ 0, 0, 0 },
-		{ INT64_C(3001000000), 7, 1 },
+		{0, 6758, 500},
+		{0, 0, 0},
+		{INT64_C(3001000000), 7, 1},
 	};
 	struct quire_requests requests;
 
@@ -113,7 +111,7 @@ START_TEST(mooncake_rows_are_read)
 }
 END_TEST
 
-#define ROW "2023-11-16 18:17:03.9799600,4808,10\n"
+#define ROW      "2023-11-16 18:17:03.9799600,4808,10\n"
 #define JSON_ROW "{\"timestamp\":5,\"input_length\":1,\"output_length\":1}\n"
 
 static const struct {
@@ -121,57 +119,57 @@ static const struct {
 	int64_t line;
 	const char *what;
 } faults[] = {
-	{ "", 0, "the file is empty" },
-	{ "\n", 1, "not a request trace" },
-	{ "TIMESTAMP,ContextTokens\n", 1, "not a request trace" },
-	{ "\x28\xb5\x2f\xfd", 1, "not a request trace" },
-	{ AZURE, 1, "at least one row" },
-	{ AZURE "\r\n", 1, "at least one row" },
-	{ AZURE "\n\n", 2, "TIMESTAMP must be" },
-	{ AZURE "\n" ROW "\n", 3, "TIMESTAMP must be" },
-	{ AZURE "\n" ROW "2023-11-31 18:17:04,1,1", 3, "TIMESTAMP must be" },
-	{ AZURE "\n2023-02-29 18:17:04,1,1", 2, "TIMESTAMP must be" },
-	{ AZURE "\n2023-13-01 18:17:04,1,1", 2, "TIMESTAMP must be" },
-	{ AZURE "\n2023-00-01 18:17:04,1,1", 2, "TIMESTAMP must be" },
-	{ AZURE "\n2023-01-00 18:17:04,1,1", 2, "TIMESTAMP must be" },
-	{ AZURE "\n1969-01-01 18:17:04,1,1", 2, "TIMESTAMP must be" },
-	{ AZURE "\n2200-01-01 18:17:04,1,1", 2, "TIMESTAMP must be" },
-	{ AZURE "\n2023-01-01 24:17:04,1,1", 2, "TIMESTAMP must be" },
-	{ AZURE "\n2023-01-01 18:60:04,1,1", 2, "TIMESTAMP must be" },
-	{ AZURE "\n2023-01-01 18:17:60,1,1", 2, "TIMESTAMP must be" },
-	{ AZURE "\n2023-01-01T18:17:04,1,1", 2, "TIMESTAMP must be" },
-	{ AZURE "\n2023-01-01 18:17:04.,1,1", 2, "TIMESTAMP must be" },
-	{ AZURE "\n2023-01-01 18:17:04.1234567890,1,1", 2, "TIMESTAMP must be" },
-	{ AZURE "\n2023-01-01 18:17:04", 2, "TIMESTAMP must be" },
-	{ AZURE "\n2023-01-01 18:17:04,-1,1", 2, "ContextTokens must be" },
-	{ AZURE "\n2023-01-01 18:17:04,2147483648,1", 2, "ContextTokens must be" },
-	{ AZURE "\n2023-01-01 18:17:04,99999999999999999999,1", 2,
-	  "ContextTokens must be" },
-	{ AZURE "\n2023-01-01 18:17:04,1.5,1", 2, "ContextTokens must be" },
-	{ AZURE "\n2023-01-01 18:17:04,1", 2, "ContextTokens must be" },
-	{ AZURE "\n2023-01-01 18:17:04,1,", 2, "GeneratedTokens must be" },
-	{ AZURE "\n2023-01-01 18:17:04,1,x", 2, "GeneratedTokens must be" },
-	{ AZURE "\n2023-01-01 18:17:04,1,2,3", 2, "GeneratedTokens must be" },
-	{ AZURE "\n2023-01-01 18:17:04,1,2147483648", 2, "GeneratedTokens must be" },
-	{ AZURE "\n" ROW "2023-11-16 18:17:03.9799599,1,1", 3, "before the row above" },
-	{ "{}", 1, "timestamp must be an integer" },
-	{ "{\"timestamp\":1.5}", 1, "timestamp must be an integer" },
-	{ "{\"timestamp\":-1}", 1, "timestamp must be an integer" },
-	{ "{\"timestamp\":9000000000000000}", 1, "timestamp must be an integer" },
-	{ JSON_ROW "{\"timestamp\":6}", 2, "input_length must be" },
-	{ JSON_ROW "{\"timestamp\":6,\"input_length\":1}", 2, "output_length must be" },
-	{ JSON_ROW "{\"timestamp\":6,\"input_length\":1,\"output_length\":2147483648}", 2,
-	  "output_length must be" },
-	{ JSON_ROW "{\"timestamp\":4,\"input_length\":1,\"output_length\":1}", 2,
-	  "before the row above" },
-	{ JSON_ROW "{\"timestamp\":6,\"input_le", 2, "truncated" },
-	{ JSON_ROW "\n" JSON_ROW, 2, "JSON object" },
+	{"", 0, "the file is empty"},
+	{"\n", 1, "not a request trace"},
+	{"TIMESTAMP,ContextTokens\n", 1, "not a request trace"},
+	{"\x28\xb5\x2f\xfd", 1, "not a request trace"},
+	{AZURE, 1, "at least one row"},
+	{AZURE "\r\n", 1, "at least one row"},
+	{AZURE "\n\n", 2, "TIMESTAMP must be"},
+	{AZURE "\n" ROW "\n", 3, "TIMESTAMP must be"},
+	{AZURE "\n" ROW "2023-11-31 18:17:04,1,1", 3, "TIMESTAMP must be"},
+	{AZURE "\n2023-02-29 18:17:04,1,1", 2, "TIMESTAMP must be"},
+	{AZURE "\n2023-13-01 18:17:04,1,1", 2, "TIMESTAMP must be"},
+	{AZURE "\n2023-00-01 18:17:04,1,1", 2, "TIMESTAMP must be"},
+	{AZURE "\n2023-01-00 18:17:04,1,1", 2, "TIMESTAMP must be"},
+	{AZURE "\n1969-01-01 18:17:04,1,1", 2, "TIMESTAMP must be"},
+	{AZURE "\n2200-01-01 18:17:04,1,1", 2, "TIMESTAMP must be"},
+	{AZURE "\n2023-01-01 24:17:04,1,1", 2, "TIMESTAMP must be"},
+	{AZURE "\n2023-01-01 18:60:04,1,1", 2, "TIMESTAMP must be"},
+	{AZURE "\n2023-01-01 18:17:60,1,1", 2, "TIMESTAMP must be"},
+	{AZURE "\n2023-01-01T18:17:04,1,1", 2, "TIMESTAMP must be"},
+	{AZURE "\n2023-01-01 18:17:04.,1,1", 2, "TIMESTAMP must be"},
+	{AZURE "\n2023-01-01 18:17:04.1234567890,1,1", 2, "TIMESTAMP must be"},
+	{AZURE "\n2023-01-01 18:17:04", 2, "TIMESTAMP must be"},
+	{AZURE "\n2023-01-01 18:17:04,-1,1", 2, "ContextTokens must be"},
+	{AZURE "\n2023-01-01 18:17:04,2147483648,1", 2, "ContextTokens must be"},
+	{AZURE "\n2023-01-01 18:17:04,99999999999999999999,1", 2,
+         "ContextTokens must be"},
+	{AZURE "\n2023-01-01 18:17:04,1.5,1", 2, "ContextTokens must be"},
+	{AZURE "\n2023-01-01 18:17:04,1", 2, "ContextTokens must be"},
+	{AZURE "\n2023-01-01 18:17:04,1,", 2, "GeneratedTokens must be"},
+	{AZURE "\n2023-01-01 18:17:04,1,x", 2, "GeneratedTokens must be"},
+	{AZURE "\n2023-01-01 18:17:04,1,2,3", 2, "GeneratedTokens must be"},
+	{AZURE "\n2023-01-01 18:17:04,1,2147483648", 2, "GeneratedTokens must be"},
+	{AZURE "\n" ROW "2023-11-16 18:17:03.9799599,1,1", 3, "before the row above"},
+	{"{}", 1, "timestamp must be an integer"},
+	{"{\"timestamp\":1.5}", 1, "timestamp must be an integer"},
+	{"{\"timestamp\":-1}", 1, "timestamp must be an integer"},
+	{"{\"timestamp\":9000000000000000}", 1, "timestamp must be an integer"},
+	{JSON_ROW "{\"timestamp\":6}", 2, "input_length must be"},
+	{JSON_ROW "{\"timestamp\":6,\"input_length\":1}", 2, "output_length must be"},
+	{JSON_ROW "{\"timestamp\":6,\"input_length\":1,\"output_length\":2147483648}", 2,
+         "output_length must be"},
+	{JSON_ROW "{\"timestamp\":4,\"input_length\":1,\"output_length\":1}", 2,
+         "before the row above"},
+	{JSON_ROW "{\"timestamp\":6,\"input_le", 2, "truncated"},
+	{JSON_ROW "\n" JSON_ROW, 2, "JSON object"},
 };
 
 START_TEST(every_fault_of_a_request_trace_is_refused_with_line_and_field)
 {
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
-		struct quire_requests requests = { .format = "untouched" };
+		struct quire_requests requests = {.format = "untouched"};
 		struct quire_refusal refusal;
 
 		ck_assert_msg(read_text(faults[i].text, 0, &requests, &refusal) ==
@@ -216,16 +214,16 @@ static void naive_ideal(const struct quire_requests *requests, int64_t ps, int64
 
 		while (pages * ps < row->input_tokens)
 			pages++;
-		events[n++] = (struct naive_event){ now, pages };
+		events[n++] = (struct naive_event){now, pages};
 		now += row->input_tokens;
 		for (int64_t k = 1; k <= row->output_tokens; k++) {
 			if ((row->input_tokens + k - 1) % ps == 0) {
-				events[n++] = (struct naive_event){ now, 1 };
+				events[n++] = (struct naive_event){now, 1};
 				pages++;
 			}
 			now += 300;
 		}
-		events[n++] = (struct naive_event){ now, -pages };
+		events[n++] = (struct naive_event){now, -pages};
 	}
 	qsort(events, n, sizeof(*events), compare_events);
 	*peak = 0;
@@ -245,7 +243,7 @@ START_TEST(the_ideal_schedule_is_that_of_a_naive_simulation)
 
 	for (int round = 0; round < 300; round++) {
 		struct quire_request_row rows[30];
-		struct quire_requests requests = { "test", rows, random_in(&s, 0, 30) };
+		struct quire_requests requests = {"test", rows, random_in(&s, 0, 30)};
 		int64_t ps = random_in(&s, 1, 40), peak, takes, right_peak, right_takes;
 		int64_t now = 0;
 
@@ -272,8 +270,8 @@ END_TEST
 /* A leaves at the very time at which B comes: 1 + 2 pages never live together. */
 START_TEST(at_equal_times_gives_come_before_takes)
 {
-	struct quire_request_row rows[] = { { 0, 300, 1 }, { 60000000, 600, 0 } };
-	struct quire_requests requests = { "test", rows, 2 };
+	struct quire_request_row rows[] = {{0, 300, 1}, {60000000, 600, 0}};
+	struct quire_requests requests = {"test", rows, 2};
 	int64_t peak, takes;
 
 	ck_assert_int_eq(quire_requests_ideal(&requests, 301, &peak, &takes), QUIRE_OK);
@@ -287,8 +285,8 @@ END_TEST
 
 START_TEST(an_ideal_of_rows_out_of_range_is_refused)
 {
-	struct quire_request_row rows[] = { { 5, 300, 1 }, { 4, 1, 1 } };
-	struct quire_requests requests = { "test", rows, 2 };
+	struct quire_request_row rows[] = {{5, 300, 1}, {4, 1, 1}};
+	struct quire_requests requests = {"test", rows, 2};
 	int64_t peak = -7, takes = -7;
 
 	ck_assert_int_eq(quire_requests_ideal(&requests, 16, &peak, &takes),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Output files: there whole or not at all, with the mode and through the links of what was
- * there.  Every test runs twice: with files without names, and as on a file system that knows
- * none.
+ * Output files: there whole or not at all, with the mode and through the links of what
+ * was there.  Every test runs twice: with files without names, and as on a file system
+ * that knows none.
  */
 #include "config.h"
 
@@ -105,7 +105,8 @@ START_TEST(a_replaced_file_keeps_its_mode)
 	temporary_fill(&temporary, "old", 3);
 	for (size_t m = 0; m < sizeof(modes) / sizeof(modes[0]); m++) {
 		ck_assert_int_eq(chmod(temporary.path, modes[m]), 0);
-		ck_assert_int_eq(quire_target_open(&target, temporary.path, NULL), QUIRE_OK);
+		ck_assert_int_eq(quire_target_open(&target, temporary.path, NULL),
+		                 QUIRE_OK);
 		ck_assert_int_eq(quire_target_commit(&target, NULL), QUIRE_OK);
 		ck_assert_uint_eq(mode_of(temporary.path), modes[m]);
 	}
@@ -121,7 +122,8 @@ START_TEST(a_link_is_followed_and_stays_a_link)
 	without_unnamed = _i == 1;
 	snprintf(link, sizeof(link), "%s/link", temporary.folder);
 	ck_assert_int_eq(symlink("file", link), 0);
-	ck_assert_int_eq(quire_target_open(&target, link, NULL), QUIRE_IO); /* leads nowhere */
+	ck_assert_int_eq(quire_target_open(&target, link, NULL),
+	                 QUIRE_IO); /* leads nowhere */
 	temporary_fill(&temporary, "old", 3);
 	ck_assert_int_eq(quire_target_open(&target, link, NULL), QUIRE_OK);
 	put(&target, "new");
@@ -159,9 +161,11 @@ START_TEST(a_folder_that_is_not_there_is_refused)
 	struct quire_refusal refusal;
 
 	without_unnamed = _i == 1;
-	ck_assert_int_eq(quire_target_open(&target, "no/such/folder/x", &refusal), QUIRE_IO);
+	ck_assert_int_eq(quire_target_open(&target, "no/such/folder/x", &refusal),
+	                 QUIRE_IO);
 	ck_assert_ptr_nonnull(strstr(refusal.what, "no/such/folder/x"));
-	ck_assert_int_eq(quire_target_open(&target, temporary.folder, &refusal), QUIRE_IO);
+	ck_assert_int_eq(quire_target_open(&target, temporary.folder, &refusal),
+	                 QUIRE_IO);
 }
 END_TEST
 
@@ -174,7 +178,7 @@ START_TEST(a_killed_process_leaves_nothing)
 	int status;
 
 	if (fd < 0)
-		return; /* this file system knows none: the way above is the one it takes */
+		return; /* this file system knows none: it takes the other way */
 	close(fd);
 	child = fork();
 	ck_assert_int_ge(child, 0);
@@ -197,7 +201,8 @@ int main(void)
 	int failed;
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
-	tcase_add_loop_test(tcase, a_target_changes_at_its_commit_and_not_before, 0, WAYS);
+	tcase_add_loop_test(tcase, a_target_changes_at_its_commit_and_not_before, 0,
+	                    WAYS);
 	tcase_add_loop_test(tcase, a_target_that_is_not_there_is_made, 0, WAYS);
 	tcase_add_loop_test(tcase, a_replaced_file_keeps_its_mode, 0, WAYS);
 	tcase_add_loop_test(tcase, a_link_is_followed_and_stays_a_link, 0, WAYS);

@@ -8,11 +8,14 @@
 
 #include <stdio.h>
 
-#define HEADER \
-	"{\"quire\":\"plan-trace\",\"version\":1,\"cache\":{\"layout\":\"NHD\",\"dtype\":\"bf16\"," \
-	"\"num_layers\":1,\"num_kv_heads\":2,\"head_dim\":8,\"page_size\":16}," \
-	"\"pool\":{\"num_pages\":64,\"sink\":true},\"limits\":{\"rows\":4,\"tokens\":8192," \
-	"\"requests\":1024,\"seq_tokens\":1024,\"labels\":4,\"tables\":3,\"table_pages\":99},\"source\":\"by hand\"}"
+#define HEADER                                                                         \
+	"{\"quire\":\"plan-trace\",\"version\":1,\"cache\":{\"layout\":\"NHD\","       \
+	"\"dtype\":\"bf16\","                                                          \
+	"\"num_layers\":1,\"num_kv_heads\":2,\"head_dim\":8,\"page_size\":16},"        \
+	"\"pool\":{\"num_pages\":64,\"sink\":true},\"limits\":{\"rows\":4,\"tokens\":" \
+	"8192,"                                                                        \
+	"\"requests\":1024,\"seq_tokens\":1024,\"labels\":4,\"tables\":3,\"table_"     \
+	"pages\":99},\"source\":\"by hand\"}"
 
 static const struct quire_trace_header header = {
 	.layout = "NHD",
@@ -78,13 +81,13 @@ static void random_submit(struct random_record *random, uint64_t *s)
 	for (int32_t i = 0; i < step->num_segments; i++)
 		random->segments[i] = (struct quire_segment){
 			.request = random_in(s, 0, 3) == 0
-			                   ? QUIRE_REQUEST_MAX
-			                   : random_next(s) >> random_in(s, 1, 63),
+		                           ? QUIRE_REQUEST_MAX
+		                           : random_next(s) >> random_in(s, 1, 63),
 			.label = labels[random_in(s, 0, 5)],
 			.span = random_in(s, 0, 3) == 0 ? QUIRE_TOKENS_MAX
-			                                : random_in(s, 0, 20),
+		                                        : random_in(s, 0, 20),
 			.at = random_in(s, 0, 3) == 0 ? QUIRE_AT_ANY
-			                              : random_in(s, 0, INT32_MAX - 1),
+		                                      : random_in(s, 0, INT32_MAX - 1),
 		};
 	if (random_in(s, 0, 1) == 0) {
 		step->bucket_tokens = random_in(s, 1, QUIRE_TOKENS_MAX);
@@ -94,9 +97,9 @@ static void random_submit(struct random_record *random, uint64_t *s)
 	step->num_combined = random_in(s, 0, 2);
 	for (int32_t i = 0; i < 3; i++)
 		random->names[i] = labels[random_in(s, 0, 5)];
-	random->combined[0] = (struct quire_combined){ "z \" z", random->names, 2 };
+	random->combined[0] = (struct quire_combined){"z \" z", random->names, 2};
 	random->combined[1] =
-		(struct quire_combined){ "a", random->names + 1, random_in(s, 0, 2) };
+		(struct quire_combined){"a", random->names + 1, random_in(s, 0, 2)};
 	step->flags = (uint32_t)random_in(s, 0, 3);
 }
 
@@ -205,11 +208,12 @@ END_TEST
 
 START_TEST(defaults_and_unknown_fields_are_read)
 {
-	static const char text[] = HEADER
-		"\n"
-		"{\"do\":\"submit\",\"later\":{\"x\":[1]},\"segments\":[[7,\"a\",5],[8,\"b\",0,null]],"
-		"\"commit\":true,\"no_wait\":false}\n"
-		"{\"request\":3,\"do\":\"reset\",\"outcome\":{\"status\":\"NO_REQUEST\"}}\r\n";
+	static const char text[] = HEADER "\n"
+					  "{\"do\":\"submit\",\"later\":{\"x\":[1]},"
+	                                  "\"segments\":[[7,\"a\",5],[8,\"b\",0,null]],"
+					  "\"commit\":true,\"no_wait\":false}\n"
+					  "{\"request\":3,\"do\":\"reset\",\"outcome\":{"
+	                                  "\"status\":\"NO_REQUEST\"}}\r\n";
 	struct quire_trace_reader *reader;
 	struct quire_trace_record got;
 
@@ -237,56 +241,53 @@ END_TEST
 static const struct {
 	const char *old, *new, *what;
 } header_faults[] = {
-	{ "plan-trace", "plan", "quire must be \"plan-trace\"" },
-	{ "\"quire\"", "\"q\"", "quire must be \"plan-trace\"" },
-	{ "{\"quire\"", "[\"quire\"", "not a plan trace" },
-	{ "true}", "true", "JSON" },
-	{ "\"version\":1", "\"version\":2", "version must be 1, got 2" },
-	{ "\"version\":1", "\"version\":\"1\"", "version must be an integer" },
-	{ "\"cache\":", "\"cash\":", "cache must be an object, got nothing" },
-	{ "\"pool\":", "\"pol\":", "pool must be an object, got nothing" },
-	{ "\"limits\":{", "\"limits\":3,\"l\":{", "limits must be an object, got 3" },
-	{ "\"NHD\"", "\"XYZ\"", "cache.layout must be \"NHD\", got \"XYZ\"" },
-	{ "\"NHD\"", "\"HND\"", "cache.layout \"HND\" is reserved in format 1" },
-	{ "\"NHD\"", "7", "cache.layout must be a string of 1..15 bytes, got 7" },
-	{ "\"bf16\"", "\"int8\"", "cache.dtype must be f32, f16 or bf16, got \"int8\"" },
-	{ "\"bf16\"", "\"e4m3\"", "cache.dtype \"e4m3\" is reserved in format 1" },
-	{ "\"bf16\"", "\"12345678901234567\"", "cache.dtype must be a string of 1..15" },
-	{ "\"num_layers\":1", "\"num_layers\":0",
-	  "cache.num_layers must be an integer 1.." },
-	{ "\"num_kv_heads\":2", "\"num_kv_heads\":2.5", "cache.num_kv_heads must be" },
-	{ "\"head_dim\":8", "\"head_dim\":null", "cache.head_dim must be an integer" },
-	{ "\"page_size\":16", "\"page_size\":0",
-	  "cache.page_size must be an integer 1..1048576, got 0" },
-	{ "\"page_size\":16", "\"page_size\":3000000000",
-	  "cache.page_size must be an integer 1..1048576, got 3000000000" },
-	{ "\"page_size\":16", "\"page_size\":-16", "1..1048576, got -16" },
-	{ "\"page_size\":16", "\"page_size\":16.0", "1..1048576, got 16" },
-	{ "\"page_size\":16", "\"page_size\":\"16\"",
-	  "1..1048576, got the string \"16\"" },
-	{ "\"page_size\":16", "\"page_size\":99999999999999999999999",
-	  "cache.page_size must be an integer 1..1048576" },
-	{ "\"page_size\":16", "\"x\":16",
-	  "cache.page_size must be an integer 1..1048576, got nothing" },
-	{ "\"num_pages\":64", "\"num_pages\":0",
-	  "pool.num_pages must be an integer 1..16777216" },
-	{ "\"num_pages\":64", "\"num_pages\":16777217", "1..16777216, got 16777217" },
-	{ "\"num_pages\":64", "\"num_pages\":1e999", "" },
-	{ "\"sink\":true", "\"sink\":1", "pool.sink must be true or false, got 1" },
-	{ ",\"sink\":true", "", "pool.sink must be true or false, got nothing" },
-	{ "\"rows\":4", "\"rows\":65537", "limits.rows must be an integer 1..65536" },
-	{ "\"tokens\":8192", "\"tokens\":16777217", "limits.tokens must be" },
-	{ "\"requests\":1024", "\"requests\":-1", "limits.requests must be" },
-	{ "\"seq_tokens\":1024", "\"seq_tokens\":2147483648",
-	  "limits.seq_tokens must be" },
-	{ "\"labels\":4", "\"labels\":65", "limits.labels must be an integer 1..64" },
-	{ "\"tables\":3", "\"tables\":0", "limits.tables must be an integer 1..16" },
-	{ "\"table_pages\":99", "\"t\":99", "limits.table_pages must be" },
-	{ "\"requests\":1024", "\"requests\":1048577", "limits.requests must be" },
-	{ "\"by hand\"", "5", "source must be a string of at most 255 bytes" },
-	{ "\"by hand\"", "\"x\",\"later\":99999999999999999999",
-	  "too large for 64 bits" },
-	{ "\"by hand\"", "\"x\",\"source\":\"y\"", "duplicate" },
+	{"plan-trace", "plan", "quire must be \"plan-trace\""},
+	{"\"quire\"", "\"q\"", "quire must be \"plan-trace\""},
+	{"{\"quire\"", "[\"quire\"", "not a plan trace"},
+	{"true}", "true", "JSON"},
+	{"\"version\":1", "\"version\":2", "version must be 1, got 2"},
+	{"\"version\":1", "\"version\":\"1\"", "version must be an integer"},
+	{"\"cache\":", "\"cash\":", "cache must be an object, got nothing"},
+	{"\"pool\":", "\"pol\":", "pool must be an object, got nothing"},
+	{"\"limits\":{", "\"limits\":3,\"l\":{", "limits must be an object, got 3"},
+	{"\"NHD\"", "\"XYZ\"", "cache.layout must be \"NHD\", got \"XYZ\""},
+	{"\"NHD\"", "\"HND\"", "cache.layout \"HND\" is reserved in format 1"},
+	{"\"NHD\"", "7", "cache.layout must be a string of 1..15 bytes, got 7"},
+	{"\"bf16\"", "\"int8\"", "cache.dtype must be f32, f16 or bf16, got \"int8\""},
+	{"\"bf16\"", "\"e4m3\"", "cache.dtype \"e4m3\" is reserved in format 1"},
+	{"\"bf16\"", "\"12345678901234567\"", "cache.dtype must be a string of 1..15"},
+	{"\"num_layers\":1", "\"num_layers\":0",
+         "cache.num_layers must be an integer 1.."},
+	{"\"num_kv_heads\":2", "\"num_kv_heads\":2.5", "cache.num_kv_heads must be"},
+	{"\"head_dim\":8", "\"head_dim\":null", "cache.head_dim must be an integer"},
+	{"\"page_size\":16", "\"page_size\":0",
+         "cache.page_size must be an integer 1..1048576, got 0"},
+	{"\"page_size\":16", "\"page_size\":3000000000",
+         "cache.page_size must be an integer 1..1048576, got 3000000000"},
+	{"\"page_size\":16", "\"page_size\":-16", "1..1048576, got -16"},
+	{"\"page_size\":16", "\"page_size\":16.0", "1..1048576, got 16"},
+	{"\"page_size\":16", "\"page_size\":\"16\"", "1..1048576, got the string \"16\""},
+	{"\"page_size\":16", "\"page_size\":99999999999999999999999",
+         "cache.page_size must be an integer 1..1048576"},
+	{"\"page_size\":16", "\"x\":16",
+         "cache.page_size must be an integer 1..1048576, got nothing"},
+	{"\"num_pages\":64", "\"num_pages\":0",
+         "pool.num_pages must be an integer 1..16777216"},
+	{"\"num_pages\":64", "\"num_pages\":16777217", "1..16777216, got 16777217"},
+	{"\"num_pages\":64", "\"num_pages\":1e999", ""},
+	{"\"sink\":true", "\"sink\":1", "pool.sink must be true or false, got 1"},
+	{",\"sink\":true", "", "pool.sink must be true or false, got nothing"},
+	{"\"rows\":4", "\"rows\":65537", "limits.rows must be an integer 1..65536"},
+	{"\"tokens\":8192", "\"tokens\":16777217", "limits.tokens must be"},
+	{"\"requests\":1024", "\"requests\":-1", "limits.requests must be"},
+	{"\"seq_tokens\":1024", "\"seq_tokens\":2147483648", "limits.seq_tokens must be"},
+	{"\"labels\":4", "\"labels\":65", "limits.labels must be an integer 1..64"},
+	{"\"tables\":3", "\"tables\":0", "limits.tables must be an integer 1..16"},
+	{"\"table_pages\":99", "\"t\":99", "limits.table_pages must be"},
+	{"\"requests\":1024", "\"requests\":1048577", "limits.requests must be"},
+	{"\"by hand\"", "5", "source must be a string of at most 255 bytes"},
+	{"\"by hand\"", "\"x\",\"later\":99999999999999999999", "too large for 64 bits"},
+	{"\"by hand\"", "\"x\",\"source\":\"y\"", "duplicate"},
 };
 #define HEADER_FAULTS (sizeof(header_faults) / sizeof(header_faults[0]))
 
@@ -316,111 +317,113 @@ END_TEST
 static const struct {
 	const char *line, *what;
 } line_faults[] = {
-	{ "", "JSON object" },
-	{ "nonsense", "JSON object" },
-	{ "[1]", "must be one JSON object" },
-	{ "{\"do\":\"open\",\"request\":1} x", "JSON object" },
-	{ "{\"do\":\"open\",\"request\":1,\"request\":2}", "duplicate" },
-	{ "{}", "do must be a string of 1..64 bytes, got nothing" },
-	{ "{\"do\":3}", "do must be a string" },
-	{ "{\"do\":\"opn\",\"request\":1}",
-	  "do must be open, submit, reset or close, got \"opn\"" },
-	{ "{\"do\":\"open\"}",
-	  "request must be an integer 0..9223372036854775807, got nothing" },
-	{ "{\"do\":\"open\",\"request\":-1}", "request must be" },
-	{ "{\"do\":\"close\",\"request\":1.5}", "request must be" },
-	{ "{\"do\":\"close\",\"request\":9223372036854775808}", "request must be" },
-	{ "{\"do\":\"close\",\"request\":1,\"x\":9223372036854775808}",
-	  "too large for 64 bits" },
-	{ "{\"do\":\"reset\",\"request\":\"1\"}", "request must be" },
-	{ "{\"do\":\"reset\",\"request\":1,\"label\":\"\"}",
-	  "label must be a string of 1..31" },
-	{ "{\"do\":\"reset\",\"request\":1,\"label\":\"12345678901234567890123456789012\"}",
-	  "label must be a string of 1..31" },
-	{ "{\"do\":\"reset\",\"request\":1,\"label\":null}", "label must be a string" },
-	{ "{\"do\":\"reset\",\"request\":1,\"keep\":0}",
-	  "keep must be true or false, got 0" },
-	{ "{\"do\":\"submit\"}", "segments must be an array, got nothing" },
-	{ "{\"do\":\"submit\",\"segments\":{}}",
-	  "segments must be an array, got an object" },
-	{ "{\"do\":\"submit\",\"segments\":[]}",
-	  "segments must be 1..4 (limits.rows), got 0" },
-	{ "{\"do\":\"submit\",\"segments\":[[1,\"a\",1],[2,\"a\",1],[3,\"a\",1],[4,\"a\",1],[5,\"a\",1]]}",
-	  "segments must be 1..4 (limits.rows), got 5" },
-	{ "{\"do\":\"submit\",\"segments\":[7]}",
-	  "segments[0] must be [request, label, span, at]" },
-	{ "{\"do\":\"submit\",\"segments\":[[7]]}", "segments[0] must be [request" },
-	{ "{\"do\":\"submit\",\"segments\":[[7,\"a\"]]}",
-	  "segments[0] must be [request" },
-	{ "{\"do\":\"submit\",\"segments\":[[7,\"a\",1,0,0]]}",
-	  "segments[0] must be [request" },
-	{ "{\"do\":\"submit\",\"segments\":[[7,\"a\",1],[-7,\"a\",1]]}",
-	  "segments[1]: request must be" },
-	{ "{\"do\":\"submit\",\"segments\":[[7,null,1]]}",
-	  "segments[0]: label must be a string" },
-	{ "{\"do\":\"submit\",\"segments\":[[7,\"a\",1],[8,\"a\",1],[9,\"a\",-4]]}",
-	  "segments[2]: span must be an integer 0..16777216, got -4" },
-	{ "{\"do\":\"submit\",\"segments\":[[7,\"a\",16777217]]}",
-	  "segments[0]: span must be" },
-	{ "{\"do\":\"submit\",\"segments\":[[7,\"a\",null]]}",
-	  "segments[0]: span must be" },
-	{ "{\"do\":\"submit\",\"segments\":[[7,\"a\",1,-1]]}",
-	  "segments[0]: at must be" },
-	{ "{\"do\":\"submit\",\"segments\":[[7,\"a\",1,2147483648]]}",
-	  "segments[0]: at must be" },
-	{ "{\"do\":\"submit\",\"segments\":[[7,\"a\",1]],\"bucket\":3}",
-	  "bucket must be [tokens, rows]" },
-	{ "{\"do\":\"submit\",\"segments\":[[7,\"a\",1]],\"bucket\":[3]}",
-	  "bucket must be [tokens, rows]" },
-	{ "{\"do\":\"submit\",\"segments\":[[7,\"a\",1]],\"bucket\":[0,3]}",
-	  "bucket.tokens must be" },
-	{ "{\"do\":\"submit\",\"segments\":[[7,\"a\",1]],\"bucket\":[3,65537]}",
-	  "bucket.rows must be" },
-	{ "{\"do\":\"submit\",\"segments\":[[7,\"a\",1]],\"combined\":[]}",
-	  "combined must be an object" },
-	{ "{\"do\":\"submit\",\"segments\":[[7,\"a\",1]],\"combined\":{\"\":[\"a\"]}}",
-	  "combined[0]: name must be 1..31 bytes" },
-	{ "{\"do\":\"submit\",\"segments\":[[7,\"a\",1]],\"combined\":{\"b\":\"a\"}}",
-	  "combined.b must be an array" },
-	{ "{\"do\":\"submit\",\"segments\":[[7,\"a\",1]],\"combined\":{\"b\":[1]}}",
-	  "combined[0]: label must be a string" },
-	{ "{\"do\":\"submit\",\"segments\":[[7,\"a\",1]],\"commit\":0}",
-	  "commit must be true or false" },
-	{ "{\"do\":\"submit\",\"segments\":[[7,\"a\",1]],\"no_wait\":\"\"}",
-	  "no_wait must be true or false" },
-	{ "{\"do\":\"open\",\"request\":1,\"id\":0}", "id must be an integer 1.." },
-	{ "{\"do\":\"open\",\"request\":1,\"id\":5}",
-	  "id must be above 5, the one before, got 5" },
-	{ "{\"do\":\"open\",\"request\":1,\"outcome\":3}", "outcome must be an object" },
-	{ "{\"do\":\"open\",\"request\":1,\"outcome\":{}}",
-	  "outcome.status must be a string" },
-	{ "{\"do\":\"open\",\"request\":1,\"outcome\":{\"status\":\"FINE\"}}",
-	  "outcome.status must be the name of a status, got \"FINE\"" },
-	{ "{\"do\":\"open\",\"request\":1,\"outcome\":{\"status\":\"OK\",\"detail\":\"\"}}",
-	  "outcome.detail must be" },
-	{ "{\"do\":\"open\",\"request\":1,\"outcome\":{\"status\":\"OK\",\"digest\":\"0123\"}}",
-	  "outcome.digest must be a string of 16 digits" },
-	{ "{\"do\":\"open\",\"request\":1,\"outcome\":{\"status\":\"OK\",\"digest\":\"0123456789ABCDEF\"}}",
-	  "outcome.digest must be a string of 16 digits" },
-	{ "{\"do\":\"open\",\"request\":1,\"outcome\":{\"status\":\"OK\",\"digest\":7}}",
-	  "outcome.digest must be a string of 16 digits" },
-	{ "{\"do\":\"reset\",\"request\":1,\"label\":\"\xff\"}", "JSON object" },
-	{ "{\"do\":\"promote\",\"ticket\":1}",
-	  "do: \"promote\" is reserved in format 1" },
-	{ "{\"do\":\"abandon\"}", "\"abandon\" is reserved" },
-	{ "{\"do\":\"rewind\"}", "\"rewind\" is reserved" },
-	{ "{\"do\":\"release_front\"}", "\"release_front\" is reserved" },
-	{ "{\"do\":\"offload\"}", "\"offload\" is reserved" },
-	{ "{\"do\":\"reload\"}", "\"reload\" is reserved" },
-	{ "{\"do\":\"hold\"}", "\"hold\" is reserved" },
-	{ "{\"do\":\"drop\"}", "\"drop\" is reserved" },
-	{ "{\"do\":\"adopt\"}", "\"adopt\" is reserved" },
-	{ "{\"do\":\"offer\"}", "\"offer\" is reserved" },
-	{ "{\"do\":\"submit\",\"pre_forks\":[]}", "pre_forks is reserved in format 1" },
-	{ "{\"do\":\"submit\",\"post_forks\":[]}", "post_forks is reserved" },
-	{ "{\"do\":\"submit\",\"speculative\":true}", "speculative is reserved" },
-	{ "{\"do\":\"submit\",\"base\":1}", "base is reserved" },
-	{ "{\"do\":\"submit\",\"copy\":true}", "copy is reserved" },
+	{"", "JSON object"},
+	{"nonsense", "JSON object"},
+	{"[1]", "must be one JSON object"},
+	{"{\"do\":\"open\",\"request\":1} x", "JSON object"},
+	{"{\"do\":\"open\",\"request\":1,\"request\":2}", "duplicate"},
+	{"{}", "do must be a string of 1..64 bytes, got nothing"},
+	{"{\"do\":3}", "do must be a string"},
+	{"{\"do\":\"opn\",\"request\":1}",
+         "do must be open, submit, reset or close, got \"opn\""},
+	{"{\"do\":\"open\"}",
+         "request must be an integer 0..9223372036854775807, got nothing"},
+	{"{\"do\":\"open\",\"request\":-1}", "request must be"},
+	{"{\"do\":\"close\",\"request\":1.5}", "request must be"},
+	{"{\"do\":\"close\",\"request\":9223372036854775808}", "request must be"},
+	{"{\"do\":\"close\",\"request\":1,\"x\":9223372036854775808}",
+         "too large for 64 bits"},
+	{"{\"do\":\"reset\",\"request\":\"1\"}", "request must be"},
+	{"{\"do\":\"reset\",\"request\":1,\"label\":\"\"}",
+         "label must be a string of 1..31"},
+	{"{\"do\":\"reset\",\"request\":1,\"label\":"
+         "\"12345678901234567890123456789012\"}",
+         "label must be a string of 1..31"},
+	{"{\"do\":\"reset\",\"request\":1,\"label\":null}", "label must be a string"},
+	{"{\"do\":\"reset\",\"request\":1,\"keep\":0}",
+         "keep must be true or false, got 0"},
+	{"{\"do\":\"submit\"}", "segments must be an array, got nothing"},
+	{"{\"do\":\"submit\",\"segments\":{}}",
+         "segments must be an array, got an object"},
+	{"{\"do\":\"submit\",\"segments\":[]}",
+         "segments must be 1..4 (limits.rows), got 0"},
+	{"{\"do\":\"submit\",\"segments\":[[1,\"a\",1],[2,\"a\",1],[3,\"a\",1],[4,\"a\","
+         "1],[5,\"a\",1]]}",
+         "segments must be 1..4 (limits.rows), got 5"},
+	{"{\"do\":\"submit\",\"segments\":[7]}",
+         "segments[0] must be [request, label, span, at]"},
+	{"{\"do\":\"submit\",\"segments\":[[7]]}", "segments[0] must be [request"},
+	{"{\"do\":\"submit\",\"segments\":[[7,\"a\"]]}", "segments[0] must be [request"},
+	{"{\"do\":\"submit\",\"segments\":[[7,\"a\",1,0,0]]}",
+         "segments[0] must be [request"},
+	{"{\"do\":\"submit\",\"segments\":[[7,\"a\",1],[-7,\"a\",1]]}",
+         "segments[1]: request must be"},
+	{"{\"do\":\"submit\",\"segments\":[[7,null,1]]}",
+         "segments[0]: label must be a string"},
+	{"{\"do\":\"submit\",\"segments\":[[7,\"a\",1],[8,\"a\",1],[9,\"a\",-4]]}",
+         "segments[2]: span must be an integer 0..16777216, got -4"},
+	{"{\"do\":\"submit\",\"segments\":[[7,\"a\",16777217]]}",
+         "segments[0]: span must be"},
+	{"{\"do\":\"submit\",\"segments\":[[7,\"a\",null]]}",
+         "segments[0]: span must be"},
+	{"{\"do\":\"submit\",\"segments\":[[7,\"a\",1,-1]]}", "segments[0]: at must be"},
+	{"{\"do\":\"submit\",\"segments\":[[7,\"a\",1,2147483648]]}",
+         "segments[0]: at must be"},
+	{"{\"do\":\"submit\",\"segments\":[[7,\"a\",1]],\"bucket\":3}",
+         "bucket must be [tokens, rows]"},
+	{"{\"do\":\"submit\",\"segments\":[[7,\"a\",1]],\"bucket\":[3]}",
+         "bucket must be [tokens, rows]"},
+	{"{\"do\":\"submit\",\"segments\":[[7,\"a\",1]],\"bucket\":[0,3]}",
+         "bucket.tokens must be"},
+	{"{\"do\":\"submit\",\"segments\":[[7,\"a\",1]],\"bucket\":[3,65537]}",
+         "bucket.rows must be"},
+	{"{\"do\":\"submit\",\"segments\":[[7,\"a\",1]],\"combined\":[]}",
+         "combined must be an object"},
+	{"{\"do\":\"submit\",\"segments\":[[7,\"a\",1]],\"combined\":{\"\":[\"a\"]}}",
+         "combined[0]: name must be 1..31 bytes"},
+	{"{\"do\":\"submit\",\"segments\":[[7,\"a\",1]],\"combined\":{\"b\":\"a\"}}",
+         "combined.b must be an array"},
+	{"{\"do\":\"submit\",\"segments\":[[7,\"a\",1]],\"combined\":{\"b\":[1]}}",
+         "combined[0]: label must be a string"},
+	{"{\"do\":\"submit\",\"segments\":[[7,\"a\",1]],\"commit\":0}",
+         "commit must be true or false"},
+	{"{\"do\":\"submit\",\"segments\":[[7,\"a\",1]],\"no_wait\":\"\"}",
+         "no_wait must be true or false"},
+	{"{\"do\":\"open\",\"request\":1,\"id\":0}", "id must be an integer 1.."},
+	{"{\"do\":\"open\",\"request\":1,\"id\":5}",
+         "id must be above 5, the one before, got 5"},
+	{"{\"do\":\"open\",\"request\":1,\"outcome\":3}", "outcome must be an object"},
+	{"{\"do\":\"open\",\"request\":1,\"outcome\":{}}",
+         "outcome.status must be a string"},
+	{"{\"do\":\"open\",\"request\":1,\"outcome\":{\"status\":\"FINE\"}}",
+         "outcome.status must be the name of a status, got \"FINE\""},
+	{"{\"do\":\"open\",\"request\":1,\"outcome\":{\"status\":\"OK\",\"detail\":\"\"}"
+         "}",
+         "outcome.detail must be"},
+	{"{\"do\":\"open\",\"request\":1,\"outcome\":{\"status\":\"OK\",\"digest\":"
+         "\"0123\"}}",
+         "outcome.digest must be a string of 16 digits"},
+	{"{\"do\":\"open\",\"request\":1,\"outcome\":{\"status\":\"OK\",\"digest\":"
+         "\"0123456789ABCDEF\"}}",
+         "outcome.digest must be a string of 16 digits"},
+	{"{\"do\":\"open\",\"request\":1,\"outcome\":{\"status\":\"OK\",\"digest\":7}}",
+         "outcome.digest must be a string of 16 digits"},
+	{"{\"do\":\"reset\",\"request\":1,\"label\":\"\xff\"}", "JSON object"},
+	{"{\"do\":\"promote\",\"ticket\":1}", "do: \"promote\" is reserved in format 1"},
+	{"{\"do\":\"abandon\"}", "\"abandon\" is reserved"},
+	{"{\"do\":\"rewind\"}", "\"rewind\" is reserved"},
+	{"{\"do\":\"release_front\"}", "\"release_front\" is reserved"},
+	{"{\"do\":\"offload\"}", "\"offload\" is reserved"},
+	{"{\"do\":\"reload\"}", "\"reload\" is reserved"},
+	{"{\"do\":\"hold\"}", "\"hold\" is reserved"},
+	{"{\"do\":\"drop\"}", "\"drop\" is reserved"},
+	{"{\"do\":\"adopt\"}", "\"adopt\" is reserved"},
+	{"{\"do\":\"offer\"}", "\"offer\" is reserved"},
+	{"{\"do\":\"submit\",\"pre_forks\":[]}", "pre_forks is reserved in format 1"},
+	{"{\"do\":\"submit\",\"post_forks\":[]}", "post_forks is reserved"},
+	{"{\"do\":\"submit\",\"speculative\":true}", "speculative is reserved"},
+	{"{\"do\":\"submit\",\"base\":1}", "base is reserved"},
+	{"{\"do\":\"submit\",\"copy\":true}", "copy is reserved"},
 };
 #define LINE_FAULTS (sizeof(line_faults) / sizeof(line_faults[0]))
 
@@ -498,7 +501,8 @@ START_TEST(cut_at_any_byte_the_whole_lines_before_stay_usable)
 	static const char text[] = HEADER
 		"\n"
 		"{\"do\":\"open\",\"request\":1}\n"
-		"{\"do\":\"submit\",\"segments\":[[1,\"main\",5,0]],\"combined\":{\"b\":[\"main\"]}}\n"
+		"{\"do\":\"submit\",\"segments\":[[1,\"main\",5,0]],\"combined\":{\"b\":["
+	        "\"main\"]}}\n"
 		"{\"do\":\"reset\",\"request\":1,\"label\":\"main\",\"keep\":false}\n"
 		"{\"do\":\"close\",\"request\":1}\n";
 	static const enum quire_command_kind kinds[] = {
@@ -544,7 +548,7 @@ END_TEST
 
 START_TEST(nothing_is_written_over_before_commit)
 {
-	struct quire_trace_record record = { .command.kind = QUIRE_COMMAND_OPEN };
+	struct quire_trace_record record = {.command.kind = QUIRE_COMMAND_OPEN};
 	struct quire_trace_writer *writer;
 
 	temporary_fill(&temporary, "old", 3);
@@ -569,7 +573,7 @@ END_TEST
 
 START_TEST(a_full_disk_and_a_lost_folder_are_refused_cleanly)
 {
-	struct quire_trace_record record = { .command.kind = QUIRE_COMMAND_OPEN };
+	struct quire_trace_record record = {.command.kind = QUIRE_COMMAND_OPEN};
 	enum quire_status status = QUIRE_OK;
 	struct quire_trace_writer *writer;
 	struct quire_refusal refusal;
@@ -697,7 +701,7 @@ static void spoil(struct random_record *random, int fault)
 
 START_TEST(a_writer_refuses_the_command_that_a_reader_would_and_goes_on)
 {
-	struct quire_trace_record good = { .command.kind = QUIRE_COMMAND_OPEN, .id = 3 };
+	struct quire_trace_record good = {.command.kind = QUIRE_COMMAND_OPEN, .id = 3};
 	struct quire_trace_writer *writer;
 	struct quire_refusal refusal;
 	struct random_record random;
@@ -719,9 +723,9 @@ START_TEST(a_writer_refuses_the_command_that_a_reader_would_and_goes_on)
 	good.id = 4;
 	ck_assert_int_eq(quire_trace_write(writer, &good, NULL), QUIRE_OK);
 	ck_assert_int_eq(quire_trace_commit(writer, NULL), QUIRE_OK);
-	ck_assert(temporary_holds(
-		&temporary, HEADER
-		"\n{\"do\":\"open\",\"id\":3,\"request\":0}\n{\"do\":\"open\",\"id\":4,\"request\":0}\n"));
+	ck_assert(temporary_holds(&temporary,
+	                          HEADER "\n{\"do\":\"open\",\"id\":3,\"request\":0}\n{"
+	                                 "\"do\":\"open\",\"id\":4,\"request\":0}\n"));
 }
 END_TEST
 

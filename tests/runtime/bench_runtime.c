@@ -2,9 +2,10 @@
 /*
  * Planning against a bare loop, side by side: one line `name value unit ratio` per case.
  *
- *   decode_B   one decode step of B rows with 64 pages each (page size 16): planner time from
- *              admit to push, mean over 16 steps so that rows cross pages; against the same
- *              tables filled by a plain loop without checks
+ *   decode_B   one decode step of B rows with 64 pages each (page size 16): planner time
+ *   from
+ *              admit to push, mean over 16 steps so that rows cross pages; against the
+ *              same tables filled by a plain loop without checks
  *   reset      giving up 64 pages of a request, and closing it
  */
 #include "fixture.h"
@@ -13,10 +14,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define PAGE_SIZE 16
+#define PAGE_SIZE     16
 #define PAGES_PER_ROW 64
-#define ROUNDS 41
-#define STEPS 16 /* of one round: every row crosses a page once */
+#define ROUNDS        41
+#define STEPS         16 /* of one round: every row crosses a page once */
 
 static int64_t now_ns(void)
 {
@@ -111,8 +112,9 @@ static void open_batch(struct fixture *f, int32_t batch)
 	uint64_t ticket;
 
 	for (int32_t i = 0; i < batch; i++) {
-		struct quire_segment segment = {
-			.request = (uint64_t)i, .span = (PAGES_PER_ROW - 1) * PAGE_SIZE + i % PAGE_SIZE};
+		struct quire_segment segment = {.request = (uint64_t)i,
+		                                .span = (PAGES_PER_ROW - 1) * PAGE_SIZE +
+		                                        i % PAGE_SIZE};
 		const struct quire_step step = {.segments = &segment, .num_segments = 1};
 
 		must(quire_runtime_open(f->runtime, (uint64_t)i, &ticket) == QUIRE_OK);
@@ -121,8 +123,8 @@ static void open_batch(struct fixture *f, int32_t batch)
 }
 
 /* Nanoseconds of planner time of one decode step. */
-static double quire_round(struct fixture *f, struct quire_segment *segments, int32_t batch,
-                          int32_t round)
+static double quire_round(struct fixture *f, struct quire_segment *segments,
+                          int32_t batch, int32_t round)
 {
 	const struct quire_step step = {.segments = segments, .num_segments = batch};
 	int64_t before = stats_of(f).planner_busy_ns;
@@ -131,7 +133,8 @@ static double quire_round(struct fixture *f, struct quire_segment *segments, int
 		if (s % 8 == 0) /* rows in changed order */
 			for (int32_t i = 0; i < batch; i++)
 				segments[i] = (struct quire_segment){
-					.request = (uint64_t)((i + 7 * (round + s)) % batch),
+					.request =
+						(uint64_t)((i + 7 * (round + s)) % batch),
 					.span = 1,
 					.at = QUIRE_AT_ANY};
 		must(submit_now(f, &step).refusal.status == QUIRE_OK);
@@ -164,7 +167,8 @@ static void bench_decode(int32_t batch)
 		ratio[round] = ours[round] / floor[round];
 		bare_back(&bare);
 		for (int32_t i = 0; i < batch; i++) {
-			must(quire_runtime_close(f.runtime, (uint64_t)i, &ticket) == QUIRE_OK);
+			must(quire_runtime_close(f.runtime, (uint64_t)i, &ticket) ==
+			     QUIRE_OK);
 			settle(&f);
 		}
 	}
@@ -191,10 +195,12 @@ static void bench_reset(void)
 		open_batch(&f, REQUESTS);
 		before = stats_of(&f).planner_busy_ns;
 		for (uint64_t i = 0; i < REQUESTS; i++) {
-			must(quire_runtime_reset(f.runtime, i, NULL, false, &ticket) == QUIRE_OK);
+			must(quire_runtime_reset(f.runtime, i, NULL, false, &ticket) ==
+			     QUIRE_OK);
 			settle(&f);
 		}
-		per_request[round] = (double)(stats_of(&f).planner_busy_ns - before) / REQUESTS;
+		per_request[round] =
+			(double)(stats_of(&f).planner_busy_ns - before) / REQUESTS;
 		for (uint64_t i = 0; i < REQUESTS; i++) {
 			must(quire_runtime_close(f.runtime, i, &ticket) == QUIRE_OK);
 			settle(&f);

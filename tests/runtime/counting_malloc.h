@@ -49,8 +49,9 @@ extern const char __executable_start[], etext[];
 
 static struct {
 	_Atomic int64_t requests; /* of anybody */
-	_Atomic int64_t fail_in;  /* requests of the program until one fails; 0: none does */
-	_Atomic bool fail_on;     /* from then on all fail */
+	_Atomic int64_t
+		fail_in;      /* requests of the program until one fails; 0: none does */
+	_Atomic bool fail_on; /* from then on all fail */
 	_Atomic int64_t failed;
 	_Atomic bool remembers;
 	_Atomic int64_t threads_fail_in; /* the same for pthread_create */
@@ -153,14 +154,16 @@ REPLACES void *aligned_alloc(size_t align, size_t size)
 {
 	const void *caller = __builtin_return_address(0);
 
-	return has_to_fail(caller) ? none() : remember(caller, __libc_memalign(align, size));
+	return has_to_fail(caller) ? none()
+	                           : remember(caller, __libc_memalign(align, size));
 }
 
 REPLACES int posix_memalign(void **memory_out, size_t align, size_t size)
 {
 	const void *caller = __builtin_return_address(0);
-	void *memory = has_to_fail(caller) ? NULL
-	                                   : remember(caller, __libc_memalign(align, size));
+	void *memory = has_to_fail(caller)
+	                       ? NULL
+	                       : remember(caller, __libc_memalign(align, size));
 
 	if (memory == NULL)
 		return ENOMEM;

@@ -14,11 +14,11 @@
 
 #if COUNTING_MALLOC
 
-#define PLACES_MAX 2000
-#define NUM_PAGES 32
-#define PAGE_SIZE 4
+#define PLACES_MAX  2000
+#define NUM_PAGES   32
+#define PAGE_SIZE   4
 #define DEADLINE_NS 20000000000
-#define STEPS 40
+#define STEPS       40
 
 /* What is made, over a device and a cache that are there. */
 enum thing {
@@ -51,8 +51,8 @@ static const struct quire_shape shape = {
 static enum quire_status make_runtime(struct bench *bench, enum quire_threads threads)
 {
 	bench->f.config.threads = threads;
-	return quire_runtime_create(&bench->f.config, (struct quire_runtime **)&bench->made,
-	                            &bench->refusal);
+	return quire_runtime_create(
+		&bench->f.config, (struct quire_runtime **)&bench->made, &bench->refusal);
 }
 
 static enum quire_status make(struct bench *bench, enum thing thing)
@@ -62,17 +62,20 @@ static enum quire_status make(struct bench *bench, enum thing thing)
 		return quire_device_create("cpu", (struct quire_device **)&bench->made,
 		                           &bench->refusal);
 	case THING_DEVICE_INLINE:
-		return quire_device_create("cpu:inline", (struct quire_device **)&bench->made,
+		return quire_device_create("cpu:inline",
+		                           (struct quire_device **)&bench->made,
 		                           &bench->refusal);
 	case THING_POOL:
 		bench->refusal.status = QUIRE_NO_MEMORY; /* it has no refusal to fill */
 		return quire_pool_create(NUM_PAGES, (struct quire_pool **)&bench->made);
 	case THING_LEDGER:
 		bench->refusal.status = QUIRE_NO_MEMORY;
-		return quire_ledger_create(NUM_PAGES, (struct quire_ledger **)&bench->made);
+		return quire_ledger_create(NUM_PAGES,
+		                           (struct quire_ledger **)&bench->made);
 	case THING_CACHE:
 		return quire_cache_create(bench->f.device, &shape,
-		                          (struct quire_cache **)&bench->made, &bench->refusal);
+		                          (struct quire_cache **)&bench->made,
+		                          &bench->refusal);
 	case THING_RUNTIME_LIBRARY:
 		return make_runtime(bench, QUIRE_THREADS_LIBRARY);
 	case THING_RUNTIME_CALLER:
@@ -222,22 +225,28 @@ START_TEST(without_any_memory_requests_open_and_close_and_steps_run)
 	ck_assert_int_eq(open_now(&f, 0), QUIRE_OK);
 	/* An event keeps what it first asks for. */
 	for (int32_t length = 0; length < 8; length++)
-		ck_assert_int_eq(extend_now(&f, 0, NULL, 1, length).refusal.status, QUIRE_OK);
+		ck_assert_int_eq(extend_now(&f, 0, NULL, 1, length).refusal.status,
+		                 QUIRE_OK);
 	for (uint64_t request = 1; request < 40; request++) {
 		uint64_t tickets[3];
-		const struct quire_segment segment = {.request = request, .span = 5, .at = 0};
+		const struct quire_segment segment = {
+			.request = request, .span = 5, .at = 0};
 		const struct quire_step step = {.segments = &segment, .num_segments = 1};
 
-		ck_assert_int_eq(quire_runtime_open(f.runtime, request, &tickets[0]), QUIRE_OK);
-		ck_assert_int_eq(quire_runtime_submit(f.runtime, &step, &tickets[1]), QUIRE_OK);
-		ck_assert_int_eq(quire_runtime_close(f.runtime, request, &tickets[2]), QUIRE_OK);
+		ck_assert_int_eq(quire_runtime_open(f.runtime, request, &tickets[0]),
+		                 QUIRE_OK);
+		ck_assert_int_eq(quire_runtime_submit(f.runtime, &step, &tickets[1]),
+		                 QUIRE_OK);
+		ck_assert_int_eq(quire_runtime_close(f.runtime, request, &tickets[2]),
+		                 QUIRE_OK);
 		fail_at(1, true);
 		settle(&f);
 		fail_no_more();
 		failed = atomic_load(&counting.failed);
 		ck_assert_int_eq(failed, 0);
 		for (int i = 0; i < 3; i++)
-			ck_assert_int_eq(outcome_of(&f, tickets[i]).refusal.status, QUIRE_OK);
+			ck_assert_int_eq(outcome_of(&f, tickets[i]).refusal.status,
+			                 QUIRE_OK);
 	}
 	fixture_end(&f);
 }
@@ -248,7 +257,8 @@ END_TEST
 static int64_t run_steps_failing(int64_t place, bool from_then_on, int32_t depth)
 {
 	uint64_t tickets[STEPS + 1], first;
-	const struct quire_segment segment = {.request = 1, .span = 1, .at = QUIRE_AT_ANY};
+	const struct quire_segment segment = {
+		.request = 1, .span = 1, .at = QUIRE_AT_ANY};
 	const struct quire_step step = {.segments = &segment, .num_segments = 1};
 	struct quire_outcome outcome;
 	struct quire_refusal refusal;
@@ -266,7 +276,8 @@ static int64_t run_steps_failing(int64_t place, bool from_then_on, int32_t depth
 	                                    QUIRE_NO_DEADLINE, NULL),
 	                 QUIRE_OK);
 	fail_at(place, from_then_on);
-	while (n < STEPS && quire_runtime_submit(f.runtime, &step, &tickets[n]) == QUIRE_OK)
+	while (n < STEPS &&
+	       quire_runtime_submit(f.runtime, &step, &tickets[n]) == QUIRE_OK)
 		n++;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	deadline = now.tv_sec * INT64_C(1000000000) + now.tv_nsec + DEADLINE_NS;
@@ -311,8 +322,8 @@ int main(void)
 	tcase_add_test(tcase, every_thread_of_a_create_may_fail);
 #ifndef QUIRE_DEBUG
 	tcase_add_test(tcase, without_any_memory_requests_open_and_close_and_steps_run);
-	tcase_add_loop_test(tcase, steps_that_find_no_memory_fail_the_runtime_and_hang_nobody,
-	                    1, 3);
+	tcase_add_loop_test(
+		tcase, steps_that_find_no_memory_fail_the_runtime_and_hang_nobody, 1, 3);
 #endif
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);

@@ -13,10 +13,10 @@
 
 #define NUM_PAGES 24
 #define PAGE_SIZE 4
-#define COMMANDS 200
-#define REQUESTS 3
-#define TOKENS 4
-#define ROW (FIXTURE_HEADS * FIXTURE_DIM)
+#define COMMANDS  200
+#define REQUESTS  3
+#define TOKENS    4
+#define ROW       (FIXTURE_HEADS * FIXTURE_DIM)
 /* Nobody needs so long: who does, hangs. */
 #define HANG_NS INT64_C(30000000000)
 
@@ -147,15 +147,18 @@ static void begin(struct scene *scene, const struct setting *setting, enum way w
  * the failed runtime refuses has drawn no ticket. */
 static enum quire_status give(struct scene *scene, int i, uint64_t *ticket)
 {
-	const struct quire_segment segment = {
-		.request = (uint64_t)i % REQUESTS, .span = TOKENS - 1, .at = QUIRE_AT_ANY};
-	const struct quire_step step = {
-		.segments = &segment, .num_segments = 1, .run = run, .run_argument = scene};
+	const struct quire_segment segment = {.request = (uint64_t)i % REQUESTS,
+	                                      .span = TOKENS - 1,
+	                                      .at = QUIRE_AT_ANY};
+	const struct quire_step step = {.segments = &segment,
+	                                .num_segments = 1,
+	                                .run = run,
+	                                .run_argument = scene};
 
 	if (i % 8 < 5)
 		return quire_runtime_submit(scene->f.runtime, &step, ticket);
-	return quire_runtime_reset(scene->f.runtime, (uint64_t)i % 8 - 5, NULL, i % 3 == 0,
-	                           ticket);
+	return quire_runtime_reset(scene->f.runtime, (uint64_t)i % 8 - 5, NULL,
+	                           i % 3 == 0, ticket);
 }
 
 /* Tickets are drawn one by one: the ticket of the step at @place is known before. */
@@ -239,7 +242,8 @@ static void fail_once(const struct setting *setting, enum way way, int place)
 	begin(&scene, setting, way);
 	give_all(&scene, place);
 	check_tickets(&scene);
-	ck_assert_int_eq(quire_runtime_failure(scene.f.runtime, &refusal), status_of(way));
+	ck_assert_int_eq(quire_runtime_failure(scene.f.runtime, &refusal),
+	                 status_of(way));
 	ck_assert_int_eq(refusal.status, status_of(way));
 	ck_assert_uint_gt(strlen(refusal.what), 0);
 	if (way == WAY_RUN || way == WAY_ON_PLAN)
@@ -278,7 +282,8 @@ START_TEST(without_a_failure_the_same_commands_all_end_well)
 	give_all(&scene, COMMANDS);
 	ck_assert_int_eq(scene.num, COMMANDS);
 	for (int i = 0; i < scene.num; i++)
-		ck_assert_int_eq(end_of(&scene, scene.tickets[i]).refusal.status, QUIRE_OK);
+		ck_assert_int_eq(end_of(&scene, scene.tickets[i]).refusal.status,
+		                 QUIRE_OK);
 	check_pages(&scene);
 	end(&scene);
 }
@@ -286,7 +291,7 @@ END_TEST
 
 /* ---------------------------------------------------------- clients in a full queue */
 
-#define CLIENTS 2
+#define CLIENTS        2
 #define CLIENT_TICKETS 4000
 
 /* What ends the wait of clients whose commands nobody takes. */
@@ -337,8 +342,8 @@ static void *give_until_refused(void *argument)
 	const struct quire_step step = {.segments = &segment, .num_segments = 1};
 
 	while (client->num < CLIENT_TICKETS) {
-		client->last =
-			quire_runtime_submit(crowd->f.runtime, &step, &client->tickets[client->num]);
+		client->last = quire_runtime_submit(crowd->f.runtime, &step,
+		                                    &client->tickets[client->num]);
 		if (client->last != QUIRE_OK)
 			break;
 		client->num++;
@@ -441,7 +446,8 @@ static void fill_the_queue(struct crowd *crowd)
 	int least = crowd->f.config.commands_max + crowd->f.config.depth;
 	uint64_t ticket;
 
-	ck_assert_int_eq(quire_runtime_submit(crowd->f.runtime, &step, &ticket), QUIRE_OK);
+	ck_assert_int_eq(quire_runtime_submit(crowd->f.runtime, &step, &ticket),
+	                 QUIRE_OK);
 	sem_wait(&crowd->at_gate);
 	start_clients(crowd);
 	while (atomic_load(&crowd->given) < least - 1)
@@ -463,10 +469,12 @@ START_TEST(clients_that_wait_in_a_full_queue_are_told)
 			crowd_end(&crowd);
 			continue;
 		}
-		ck_assert_int_eq(quire_runtime_shutdown(crowd.f.runtime, ending == ENDING_CANCEL),
-		                 QUIRE_OK);
+		ck_assert_int_eq(
+			quire_runtime_shutdown(crowd.f.runtime, ending == ENDING_CANCEL),
+			QUIRE_OK);
 		join_clients(&crowd); /* before the gate opens */
-		ck_assert_int_eq(quire_runtime_shutdown(crowd.f.runtime, true), QUIRE_CLOSED);
+		ck_assert_int_eq(quire_runtime_shutdown(crowd.f.runtime, true),
+		                 QUIRE_CLOSED);
 		sem_post(&crowd.gate);
 		check_clients(&crowd, QUIRE_CLOSED,
 		              ending == ENDING_CANCEL ? QUIRE_CANCELLED : QUIRE_OK);
@@ -491,8 +499,8 @@ START_TEST(what_waits_in_the_queue_is_cancelled_or_drained_as_was_asked)
 		for (int i = 0; i < crowd.clients[c].num; i++)
 			if (crowd.clients[c].tickets[i] > last)
 				last = crowd.clients[c].tickets[i];
-	must(quire_runtime_wait(crowd.f.runtime, last, QUIRE_STAGE_RETIRED, hang_deadline(),
-	                        &outcome) == QUIRE_OK);
+	must(quire_runtime_wait(crowd.f.runtime, last, QUIRE_STAGE_RETIRED,
+	                        hang_deadline(), &outcome) == QUIRE_OK);
 	ck_assert_int_eq(outcome.refusal.status, cancel ? QUIRE_CANCELLED : QUIRE_OK);
 	crowd_end(&crowd);
 }
@@ -512,7 +520,8 @@ START_TEST(a_shutdown_at_any_moment_ends_every_ticket)
 		state = state * 6364136223846793005u + 1442695040888963407u;
 		pause.tv_nsec = (long)(state >> 33) % 1500000;
 		nanosleep(&pause, NULL);
-		ck_assert_int_eq(quire_runtime_shutdown(crowd.f.runtime, cancel), QUIRE_OK);
+		ck_assert_int_eq(quire_runtime_shutdown(crowd.f.runtime, cancel),
+		                 QUIRE_OK);
 		join_clients(&crowd);
 		/* A client that was fast has given all of its own. */
 		for (int c = 0; c < CLIENTS; c++)
@@ -550,18 +559,19 @@ START_TEST(a_step_that_waits_for_pages_is_woken_by_their_release)
 	(void)submit(&crowd.f, &stand);
 	sem_wait(&crowd.at_gate);
 	for (uint64_t request = 1; request <= 2; request++)
-		ck_assert_int_eq(
-			quire_runtime_reset(crowd.f.runtime, request, NULL, false, &reset), QUIRE_OK);
+		ck_assert_int_eq(quire_runtime_reset(crowd.f.runtime, request, NULL,
+		                                     false, &reset),
+		                 QUIRE_OK);
 	segment.span = tokens;
 	last = submit(&crowd.f, &take);
-	must(quire_runtime_wait(crowd.f.runtime, reset, QUIRE_STAGE_RETIRED, hang_deadline(),
-	                        NULL) == QUIRE_OK);
+	must(quire_runtime_wait(crowd.f.runtime, reset, QUIRE_STAGE_RETIRED,
+	                        hang_deadline(), NULL) == QUIRE_OK);
 	ck_assert_int_eq(
 		quire_runtime_wait(crowd.f.runtime, last, QUIRE_STAGE_PLANNED, 0, NULL),
 		QUIRE_TIMEOUT);
 	sem_post(&crowd.gate);
-	must(quire_runtime_wait(crowd.f.runtime, last, QUIRE_STAGE_RETIRED, hang_deadline(),
-	                        &outcome) == QUIRE_OK);
+	must(quire_runtime_wait(crowd.f.runtime, last, QUIRE_STAGE_RETIRED,
+	                        hang_deadline(), &outcome) == QUIRE_OK);
 	ck_assert_int_eq(outcome.refusal.status, QUIRE_OK);
 	ck_assert_int_eq(outcome.pages_taken, NUM_PAGES);
 	crowd_end(&crowd);
@@ -630,19 +640,21 @@ int main(void)
 	tcase_set_timeout(tcase, 90);
 	tcase_add_loop_test(tcase, a_failure_ends_every_ticket_and_loses_no_page, 0,
 	                    NUM_SETTINGS);
-	tcase_add_loop_test(tcase,
-	                    a_failed_runtime_ends_at_once_with_everything_still_in_its_queues,
-	                    0, NUM_SETTINGS);
+	tcase_add_loop_test(
+		tcase, a_failed_runtime_ends_at_once_with_everything_still_in_its_queues,
+		0, NUM_SETTINGS);
 	tcase_add_loop_test(tcase, without_a_failure_the_same_commands_all_end_well, 0,
 	                    NUM_SETTINGS);
 	tcase_add_loop_test(tcase, clients_that_wait_in_a_full_queue_are_told, 0,
 	                    NUM_ENDINGS);
-	tcase_add_loop_test(
-		tcase, what_waits_in_the_queue_is_cancelled_or_drained_as_was_asked, 0, 2);
+	tcase_add_loop_test(tcase,
+	                    what_waits_in_the_queue_is_cancelled_or_drained_as_was_asked,
+	                    0, 2);
 	tcase_add_test(tcase, a_step_that_waits_for_pages_is_woken_by_their_release);
 	tcase_add_test(tcase, a_shutdown_at_any_moment_ends_every_ticket);
 	tcase_add_test(
-		tcase, destroy_on_a_thread_that_never_polled_runs_what_is_left_and_may_not_wait);
+		tcase,
+		destroy_on_a_thread_that_never_polled_runs_what_is_left_and_may_not_wait);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);

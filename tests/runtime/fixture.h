@@ -9,12 +9,12 @@
 #include <string.h>
 
 /* An assertion that also works outside of Check, whose own ones do not. */
-#define must(condition) \
-	do { \
-		if (!(condition)) { \
+#define must(condition)                                                                 \
+	do {                                                                            \
+		if (!(condition)) {                                                     \
 			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-			abort(); \
-		} \
+			abort();                                                        \
+		}                                                                       \
 	} while (0)
 
 struct fixture {
@@ -25,7 +25,7 @@ struct fixture {
 };
 
 #define FIXTURE_HEADS 1
-#define FIXTURE_DIM 2
+#define FIXTURE_DIM   2
 
 /* Step one: a cache and a config to change; caller-driven, without a sink. */
 static inline void fixture_begin(struct fixture *f, const char *device, int64_t num_pages,
@@ -89,7 +89,8 @@ static inline struct quire_outcome outcome_of(struct fixture *f, uint64_t ticket
 	struct quire_outcome outcome;
 
 	settle(f);
-	must(quire_runtime_wait(f->runtime, ticket, QUIRE_STAGE_RETIRED, 0, &outcome) == QUIRE_OK);
+	must(quire_runtime_wait(f->runtime, ticket, QUIRE_STAGE_RETIRED, 0, &outcome) ==
+	     QUIRE_OK);
 	return outcome;
 }
 
@@ -126,7 +127,8 @@ static inline uint64_t submit(struct fixture *f, const struct quire_step *step)
 	return ticket;
 }
 
-static inline struct quire_outcome submit_now(struct fixture *f, const struct quire_step *step)
+static inline struct quire_outcome submit_now(struct fixture *f,
+                                              const struct quire_step *step)
 {
 	return outcome_of(f, submit(f, step));
 }
@@ -147,7 +149,8 @@ static inline struct quire_snapshot snapshot_of(struct fixture *f, uint64_t requ
 {
 	struct quire_snapshot snapshot;
 
-	must(quire_runtime_snapshot(f->runtime, request, label, &snapshot, NULL, 0) == QUIRE_OK);
+	must(quire_runtime_snapshot(f->runtime, request, label, &snapshot, NULL, 0) ==
+	     QUIRE_OK);
 	return snapshot;
 }
 

@@ -88,7 +88,8 @@ static void add_labels(struct image *image, const struct quire_plan *plan,
 	for (int64_t i = 0; i < n; i++) {
 		bool id = labels[i] >= 0 && labels[i] < QUIRE_LABELS_MAX;
 
-		image_add(image, id ? model_label(plan->label_names[labels[i]]) : labels[i]);
+		image_add(image,
+		          id ? model_label(plan->label_names[labels[i]]) : labels[i]);
 	}
 }
 
@@ -105,7 +106,8 @@ static void add_table(struct image *image, const struct quire_plan *plan,
 	add_i32s(image, IMAGE_QO_INDPTR, half(plan, t->qo_indptr, device), rows + 1);
 	add_i32s(image, IMAGE_KV_INDPTR, half(plan, t->kv_indptr, device), rows + 1);
 	add_i32s(image, IMAGE_KV_INDICES, half(plan, t->kv_indices, device), t->pages);
-	add_i32s(image, IMAGE_KV_LAST_PAGE_LEN, half(plan, t->kv_last_page_len, device), rows);
+	add_i32s(image, IMAGE_KV_LAST_PAGE_LEN, half(plan, t->kv_last_page_len, device),
+	         rows);
 	add_i32s(image, IMAGE_LAST_TOKEN, half(plan, t->last_token, device), rows);
 	add_i32s(image, IMAGE_SLOT_PAGE, half(plan, t->slot_page, device), tokens);
 	add_i32s(image, IMAGE_SLOT_OFFSET, half(plan, t->slot_offset, device), tokens);
@@ -132,7 +134,8 @@ void image_of_plan(struct image *image, const struct quire_plan *plan, bool devi
 
 struct image *image_copy(const struct image *image)
 {
-	size_t bytes = offsetof(struct image, values) + sizeof(int64_t) * (size_t)image->n;
+	size_t bytes =
+		offsetof(struct image, values) + sizeof(int64_t) * (size_t)image->n;
 	struct image *copy = malloc(bytes);
 
 	REQUIRE(copy != NULL);
@@ -153,7 +156,8 @@ static int32_t print_section(const struct image *image, int32_t at, const char *
 	size_t used = strlen(text);
 	int64_t kind = image->values[at], count = image->values[at + 1];
 
-	used += (size_t)snprintf(text + used, size - used, "  %-8s %s:", side, kind_names[kind]);
+	used += (size_t)snprintf(text + used, size - used, "  %-8s %s:", side,
+	                         kind_names[kind]);
 	for (int64_t i = 0; i < count && used + 24 < size; i++)
 		used += (size_t)snprintf(text + used, size - used, " %lld",
 		                         (long long)image->values[at + 2 + i]);
@@ -162,16 +166,18 @@ static int32_t print_section(const struct image *image, int32_t at, const char *
 	return at + 2 + (int32_t)count;
 }
 
-static bool section_equal(const struct image *a, int32_t i, const struct image *b, int32_t j)
+static bool section_equal(const struct image *a, int32_t i, const struct image *b,
+                          int32_t j)
 {
 	int64_t count = a->values[i + 1];
 
 	return a->values[i] == b->values[j] && count == b->values[j + 1] &&
-	       memcmp(&a->values[i], &b->values[j], sizeof(int64_t) * (size_t)(count + 2)) == 0;
+	       memcmp(&a->values[i], &b->values[j],
+	              sizeof(int64_t) * (size_t)(count + 2)) == 0;
 }
 
-void image_print_difference(const struct image *expected, const struct image *got, char *text,
-                            size_t size)
+void image_print_difference(const struct image *expected, const struct image *got,
+                            char *text, size_t size)
 {
 	int32_t i = 0, j = 0;
 

@@ -12,16 +12,16 @@
 #include <stdint.h>
 
 /* What the model and its runner take for granted, inside Check and outside. */
-#define REQUIRE(condition) \
-	do { \
-		if (!(condition)) \
+#define REQUIRE(condition)                                         \
+	do {                                                       \
+		if (!(condition))                                  \
 			model_die(__FILE__, __LINE__, #condition); \
 	} while (0)
 _Noreturn void model_die(const char *file, int line, const char *condition);
 
 /* The labels that lists use; an image names labels by their place here. */
 #define MODEL_LABELS 4                  /* of streams */
-#define MODEL_NAMES (MODEL_LABELS + 2)  /* and of combined tables */
+#define MODEL_NAMES  (MODEL_LABELS + 2) /* and of combined tables */
 extern const char *const model_labels[MODEL_NAMES];
 
 #define IMAGE_VALUES_MAX 8192
@@ -69,7 +69,7 @@ struct image *image_copy(const struct image *image);
 bool image_equal(const struct image *a, const struct image *b);
 
 /* image_print_difference - the sections in which two images differ, as text */
-void image_print_difference(const struct image *expected, const struct image *got, char *text,
-                            size_t size);
+void image_print_difference(const struct image *expected, const struct image *got,
+                            char *text, size_t size);
 
 #endif

@@ -34,7 +34,8 @@ static void make_shape(struct list *list, struct dice *dice)
 	config->tables_max = between(dice, 1, 4);
 	config->seq_tokens_max = dice_percent(dice, 85) ? 0 : between(dice, 6, 40);
 	config->table_pages_max = dice_percent(dice, 85) ? 0 : between(dice, 3, 10);
-	config->block_width = dice_percent(dice, 50) ? 0 : between(dice, 6, MODEL_PAGES_MAX);
+	config->block_width =
+		dice_percent(dice, 50) ? 0 : between(dice, 6, MODEL_PAGES_MAX);
 	config->user_bytes = dice_percent(dice, 60) ? 8 * between(dice, 1, 700) : 0;
 }
 
@@ -85,14 +86,16 @@ static bool named_before(const struct list_command *c, int32_t row)
 {
 	for (int32_t i = 0; i < row; i++)
 		if (c->segments[i].request == c->segments[row].request &&
-		    model_label(c->segments[i].label) == model_label(c->segments[row].label))
+		    model_label(c->segments[i].label) ==
+		            model_label(c->segments[row].label))
 			return true;
 	return false;
 }
 
 static void make_segments(struct list_command *c, struct dice *dice, struct model *m)
 {
-	int32_t wanted = dice_percent(dice, 40) ? 1 : between(dice, 1, m->config.rows_max);
+	int32_t wanted =
+		dice_percent(dice, 40) ? 1 : between(dice, 1, m->config.rows_max);
 	int32_t n = 0;
 
 	for (int32_t i = 0; i < wanted; i++) {
@@ -101,7 +104,8 @@ static void make_segments(struct list_command *c, struct dice *dice, struct mode
 		segment->request = random_id(dice, m);
 		segment->label = random_label(dice);
 		segment->span = random_span(dice, m->page_size);
-		segment->at = dice_percent(dice, 15) ? QUIRE_AT_ANY : length_of(m, segment);
+		segment->at =
+			dice_percent(dice, 15) ? QUIRE_AT_ANY : length_of(m, segment);
 		segment->tag = dice_roll(dice) << 20;
 		if (!named_before(c, n))
 			n++;
@@ -138,11 +142,13 @@ static void make_combined(struct list_command *c, struct dice *dice)
 			combined[k].name = model_labels[label];
 	}
 	c->step.combined = combined[0].num_labels > 0 ? combined : combined + 1;
-	c->step.num_combined = (combined[0].num_labels > 0) + (combined[1].num_labels > 0);
+	c->step.num_combined =
+		(combined[0].num_labels > 0) + (combined[1].num_labels > 0);
 }
 
 /* The smallest bucket that every table of the step fits in. */
-static void least_bucket(const struct quire_step *step, int32_t *rows_out, int32_t *tokens_out)
+static void least_bucket(const struct quire_step *step, int32_t *rows_out,
+                         int32_t *tokens_out)
 {
 	struct model_table tables[MODEL_TABLES_MAX];
 	int32_t n = model_tables(step, tables);
@@ -250,7 +256,9 @@ static void plant_fault(struct list_command *c, enum fault fault, struct dice *d
 		c->combined[0].num_labels = 0;
 		break;
 	case FAULT_MEMBER_TWICE:
-		combine_one(c, c->segments[0].label == NULL ? "main" : c->segments[0].label, NULL);
+		combine_one(c,
+		            c->segments[0].label == NULL ? "main" : c->segments[0].label,
+		            NULL);
 		c->members[0][1] = c->members[0][0];
 		c->combined[0].num_labels = 2;
 		break;
@@ -277,7 +285,8 @@ static bool spans_are_small(const struct quire_step *step)
 	return sum < 1000;
 }
 
-static void make_step(struct list_command *c, struct dice *dice, struct model *m, bool no_wait)
+static void make_step(struct list_command *c, struct dice *dice, struct model *m,
+                      bool no_wait)
 {
 	make_segments(c, dice, m);
 	c->command.step = &c->step;
@@ -354,7 +363,8 @@ static void print_step(const struct quire_step *step)
 {
 	printf("submit");
 	for (int32_t i = 0; i < step->num_segments; i++)
-		printf(" (%llu %s +%d at %d)", (unsigned long long)step->segments[i].request,
+		printf(" (%llu %s +%d at %d)",
+		       (unsigned long long)step->segments[i].request,
 		       model_labels[model_label(step->segments[i].label)],
 		       step->segments[i].span, step->segments[i].at);
 	for (int32_t c = 0; c < step->num_combined; c++) {
@@ -373,8 +383,10 @@ void list_print(const struct list *list)
 {
 	const struct quire_runtime_config *c = &list->config;
 
-	printf("seed %llu: %d pages of %d%s, depth %d, queue %d, tickets %d, requests %d, "
-	       "labels %d, rows %d, tokens %d, tables %d, seq %d, table pages %lld, block %lld\n",
+	printf("seed %llu: %d pages of %d%s, depth %d, queue %d, tickets %d, requests "
+	       "%d, "
+	       "labels %d, rows %d, tokens %d, tables %d, seq %d, table pages %lld, "
+	       "block %lld\n",
 	       (unsigned long long)list->seed, list->num_pages, list->page_size,
 	       c->sink ? ", sink" : "", c->depth, c->commands_max, c->tickets_max,
 	       c->requests_max, c->request_labels_max, c->rows_max, c->tokens_max,

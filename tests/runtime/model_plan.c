@@ -17,15 +17,16 @@ static void add_constant(struct image *image, int64_t value, int64_t n)
 		image_add(image, value);
 }
 
-static void plan_rows(struct image *image, const struct row *rows, int32_t n, int32_t padding,
-                      int32_t page_size)
+static void plan_rows(struct image *image, const struct row *rows, int32_t n,
+                      int32_t padding, int32_t page_size)
 {
 	int64_t sum = 0;
 
 	image_begin(image, IMAGE_KV_LAST_PAGE_LEN);
 	for (int32_t i = 0; i < n; i++)
-		image_add(image, rows[i].length % page_size == 0 ? page_size
-		                                                 : rows[i].length % page_size);
+		image_add(image, rows[i].length % page_size == 0
+		                         ? page_size
+		                         : rows[i].length % page_size);
 	add_constant(image, page_size, padding);
 	image_begin(image, IMAGE_LAST_TOKEN);
 	for (int32_t i = 0; i < n; i++) {
@@ -35,7 +36,8 @@ static void plan_rows(struct image *image, const struct row *rows, int32_t n, in
 	add_constant(image, -1, padding);
 }
 
-static void plan_names(struct image *image, const struct row *rows, int32_t n, int32_t padding)
+static void plan_names(struct image *image, const struct row *rows, int32_t n,
+                       int32_t padding)
 {
 	image_begin(image, IMAGE_ROW_REQUEST);
 	for (int32_t i = 0; i < n; i++)
@@ -85,16 +87,17 @@ static void plan_tokens(struct image *image, const struct row *rows, int32_t n,
 			int64_t first = rows[i].length - rows[i].segment->span;
 
 			for (int64_t g = first; g < rows[i].length; g++)
-				image_add(image, kind == 0   ? rows[i].stream->pages[g / page_size]
-				                 : kind == 1 ? g % page_size
-				                             : g);
+				image_add(image,
+				          kind == 0 ? rows[i].stream->pages[g / page_size]
+				          : kind == 1 ? g % page_size
+				                      : g);
 		}
 		add_constant(image, 0, padding);
 	}
 }
 
-static void plan_block(struct image *image, const struct row *rows, int32_t n, int32_t padding,
-                       int64_t width)
+static void plan_block(struct image *image, const struct row *rows, int32_t n,
+                       int32_t padding, int64_t width)
 {
 	if (width == 0)
 		return;
@@ -157,11 +160,14 @@ void model_plan(struct model *m, const struct quire_step *step, struct image *im
 		struct row rows[MODEL_ROWS_MAX];
 
 		for (int32_t i = 0; i < tables[t].num_rows; i++) {
-			const struct quire_segment *segment = &step->segments[tables[t].rows[i]];
-			struct model_request *request = model_find_request(m, segment->request);
+			const struct quire_segment *segment =
+				&step->segments[tables[t].rows[i]];
+			struct model_request *request =
+				model_find_request(m, segment->request);
 
 			rows[i].segment = segment;
-			rows[i].stream = model_find_stream(request, model_label(segment->label));
+			rows[i].stream =
+				model_find_stream(request, model_label(segment->label));
 			rows[i].length = model_length_after(m, segment);
 			rows[i].pages = ceil_div(rows[i].length, m->page_size);
 		}

@@ -10,8 +10,8 @@ static const char *name_of(int32_t label)
 	return model_labels[label];
 }
 
-void model_init(struct model *m, const struct quire_runtime_config *config, int32_t num_pages,
-                int32_t page_size)
+void model_init(struct model *m, const struct quire_runtime_config *config,
+                int32_t num_pages, int32_t page_size)
 {
 	memset(m, 0, sizeof(*m));
 	m->config = *config;
@@ -82,7 +82,8 @@ static struct quire_refusal *refuse(struct model_answer *answer, enum quire_stat
 	return &answer->refusal;
 }
 
-static void name_stream(struct quire_refusal *refusal, uint64_t request, const char *label)
+static void name_stream(struct quire_refusal *refusal, uint64_t request,
+                        const char *label)
 {
 	refusal->request = request;
 	strcpy(refusal->label, label);
@@ -138,7 +139,8 @@ static void apply_reset(struct model *m, const struct quire_command *command,
 	}
 	stream = model_find_stream(request, label);
 	if (stream == NULL) {
-		name_stream(refuse(answer, QUIRE_NO_LABEL, ""), command->request, name_of(label));
+		name_stream(refuse(answer, QUIRE_NO_LABEL, ""), command->request,
+		            name_of(label));
 		return;
 	}
 	for (int32_t k = 0; k < stream->num_pages && !command->keep_pages; k++)
@@ -150,7 +152,8 @@ static void apply_reset(struct model *m, const struct quire_command *command,
 	stream->step = m->counts.steps_planned;
 }
 
-/* ------------------------------------------------------------------ the form of a step */
+/* ------------------------------------------------------------------ the form of a step
+ * */
 
 static bool label_in(const struct quire_combined *combined, int32_t label)
 {
@@ -174,7 +177,8 @@ static int32_t segment_label(const struct quire_step *step, int32_t row)
 	return model_label(step->segments[row].label);
 }
 
-static void add_rows(const struct quire_step *step, int32_t label, struct model_table *table)
+static void add_rows(const struct quire_step *step, int32_t label,
+                     struct model_table *table)
 {
 	for (int32_t i = 0; i < step->num_segments; i++)
 		if (segment_label(step, i) == label)
@@ -190,7 +194,8 @@ int32_t model_tables(const struct quire_step *step, struct model_table *tables)
 		tables[n].name = model_label(step->combined[c].name);
 		tables[n].num_rows = 0;
 		for (int32_t i = 0; i < step->combined[c].num_labels; i++)
-			add_rows(step, model_label(step->combined[c].labels[i]), &tables[n]);
+			add_rows(step, model_label(step->combined[c].labels[i]),
+			         &tables[n]);
 	}
 	for (int32_t i = 0; i < step->num_segments; i++) {
 		int32_t label = segment_label(step, i);
@@ -225,8 +230,9 @@ static bool has_segment(const struct quire_step *step, int32_t label)
 	return false;
 }
 
-/* A combined list is wrong when it is empty, names a label without a segment or one that an
- * earlier place names, or when its name is also a label outside the list, or used twice. */
+/* A combined list is wrong when it is empty, names a label without a segment or one that
+ * an earlier place names, or when its name is also a label outside the list, or used
+ * twice. */
 static bool combined_wrong(const struct quire_step *step)
 {
 	uint32_t taken = 0, names = 0;
@@ -311,7 +317,8 @@ static bool refuse_form(const struct model *m, const struct quire_step *step,
 	}
 	if (refuse_limit(answer, "rows_max", step->bucket_rows, config->rows_max) ||
 	    refuse_limit(answer, "tokens_max", step->bucket_tokens, config->tokens_max) ||
-	    refuse_limit(answer, "tables_max", model_tables(step, tables), config->tables_max))
+	    refuse_limit(answer, "tables_max", model_tables(step, tables),
+	                 config->tables_max))
 		return true;
 	answer->form = false;
 	return false;
@@ -389,7 +396,8 @@ static bool refuse_sizes(struct model *m, const struct quire_step *step,
 int64_t model_length_after(struct model *m, const struct quire_segment *segment)
 {
 	struct model_request *request = model_find_request(m, segment->request);
-	struct model_stream *stream = model_find_stream(request, model_label(segment->label));
+	struct model_stream *stream =
+		model_find_stream(request, model_label(segment->label));
 
 	return segment->span + (stream == NULL ? 0 : stream->length);
 }
@@ -436,13 +444,15 @@ static bool refuse_tables(struct model *m, const struct quire_step *step,
 		int32_t table = table_of(step, i);
 		int64_t pages = 0;
 
-		listed[i] = ceil_div(model_length_after(m, &step->segments[i]), m->page_size);
+		listed[i] =
+			ceil_div(model_length_after(m, &step->segments[i]), m->page_size);
 		for (int32_t j = 0; j <= i; j++)
 			if (table_of(step, j) == table)
 				pages += listed[j];
 		if (width > 0 && refuse_limit(answer, "block_width", listed[i], width))
 			return true;
-		if (refuse_limit(answer, "table_pages_max", pages, m->config.table_pages_max))
+		if (refuse_limit(answer, "table_pages_max", pages,
+		                 m->config.table_pages_max))
 			return true;
 	}
 	return false;

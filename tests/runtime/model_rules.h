@@ -5,8 +5,8 @@
  * The sequential model: what every command means when nothing runs beside it.
  *
  * One state, one command after the other, a plain FIFO of pages.  A page that is given up
- * joins the FIFO at once, so the model never waits; that the runtime may have to is exactly
- * what must not show.  Written from the documented rules, not from the runtime.
+ * joins the FIFO at once, so the model never waits; that the runtime may have to is
+ * exactly what must not show.  Written from the documented rules, not from the runtime.
  *
  *   fifo + owned = all pages                    (the sink counts as owned)
  *   a page is in the fifo or listed by one stream, once
@@ -17,10 +17,10 @@
 #include <quire.h>
 
 /* The runtimes compared are small: bounds of what a list may use. */
-#define MODEL_PAGES_MAX 24
+#define MODEL_PAGES_MAX    24
 #define MODEL_REQUESTS_MAX 6
-#define MODEL_ROWS_MAX 8
-#define MODEL_TABLES_MAX 6
+#define MODEL_ROWS_MAX     8
+#define MODEL_TABLES_MAX   6
 
 struct model_stream {
 	int32_t label; /* index in model_labels */
@@ -82,12 +82,13 @@ struct model_table {
 	int32_t rows[MODEL_ROWS_MAX];
 };
 
-void model_init(struct model *m, const struct quire_runtime_config *config, int32_t num_pages,
-                int32_t page_size);
+void model_init(struct model *m, const struct quire_runtime_config *config,
+                int32_t num_pages, int32_t page_size);
 
 /*
  * model_apply - one command more
- * @again:   the runtime answered AGAIN: follow it if a step without waiting may be told so
+ * @again:   the runtime answered AGAIN: follow it if a step without waiting may be told
+ *           so
  */
 void model_apply(struct model *m, const struct quire_command *command, bool again,
                  struct model_answer *answer);

@@ -7,8 +7,9 @@
 #include <time.h>
 
 /*
- * One thread is client, planner and executor, as a seeded scheduler says, in bursts: so the
- * queue fills, the planner runs dry, waits for pages and for slots, and the executor lags.
+ * One thread is client, planner and executor, as a seeded scheduler says, in bursts: so
+ * the queue fills, the planner runs dry, waits for pages and for slots, and the executor
+ * lags.
  */
 enum actor {
 	CLIENT,
@@ -44,7 +45,8 @@ static bool follow_next(struct sim *sim)
 		sim_follow(sim, NULL);
 		return true;
 	}
-	if (quire_runtime_wait(sim->runtime, next, QUIRE_STAGE_PLANNED, 0, &outcome) != QUIRE_OK)
+	if (quire_runtime_wait(sim->runtime, next, QUIRE_STAGE_PLANNED, 0, &outcome) !=
+	    QUIRE_OK)
 		return false;
 	if (sim->cancelled && outcome.refusal.status == QUIRE_CANCELLED)
 		return false;
@@ -70,8 +72,8 @@ static void note_wait(struct sim *sim)
 	else if (record->command.kind == QUIRE_COMMAND_SUBMIT && !took &&
 	         stats.pages_free < sim->answer.need)
 		sim->cover->page_waits++;
-	else if (stats.steps_retired == stats.steps_planned && stats.pages_retiring == 0 &&
-	         !quire_executor_poll(sim->runtime))
+	else if (stats.steps_retired == stats.steps_planned &&
+	         stats.pages_retiring == 0 && !quire_executor_poll(sim->runtime))
 		sim_fail(sim, record, "the planner waits, and nothing is on its way");
 	else
 		sim->cover->slot_waits++;
@@ -83,7 +85,8 @@ static bool poll_planner(struct sim *sim)
 	bool decided = follow_next(sim);
 
 	if (decided && !moved)
-		sim_fail(sim, sim->by_ticket[sim->decided], "decided by a poll that says no");
+		sim_fail(sim, sim->by_ticket[sim->decided],
+		         "decided by a poll that says no");
 	if (decided && follow_next(sim))
 		sim_fail(sim, sim->by_ticket[sim->decided], "two commands in one poll");
 	if (decided && !sim->failed) {
@@ -97,7 +100,8 @@ static bool poll_planner(struct sim *sim)
 		struct quire_refusal refusal = {.what = ""};
 
 		if (quire_runtime_check(sim->runtime, &refusal) != QUIRE_OK)
-			sim_fail(sim, sim->by_ticket[sim->decided], "check: %s", refusal.what);
+			sim_fail(sim, sim->by_ticket[sim->decided], "check: %s",
+			         refusal.what);
 	}
 	return moved;
 }
@@ -114,11 +118,11 @@ static void ask(struct sim *sim)
 		return;
 	if (ticket < 1 || ticket > sim->drawn)
 		not_yet = QUIRE_INVALID;
-	status = quire_runtime_wait(sim->runtime, ticket, stage, patient ? QUIRE_NO_DEADLINE : 0,
-	                            NULL);
+	status = quire_runtime_wait(sim->runtime, ticket, stage,
+	                            patient ? QUIRE_NO_DEADLINE : 0, NULL);
 	if (status != not_yet && (status != QUIRE_OK || not_yet == QUIRE_INVALID))
-		sim_fail(sim, NULL, "wait for ticket %llu answers %s", (unsigned long long)ticket,
-		         quire_status_name(status));
+		sim_fail(sim, NULL, "wait for ticket %llu answers %s",
+		         (unsigned long long)ticket, quire_status_name(status));
 }
 
 /* Returns true when the command was taken, or answered for good. */
@@ -151,7 +155,8 @@ static void drain(struct sim *sim)
 			idle_since = now_ns();
 			continue;
 		}
-		if ((sim->cancelled || sim->decided == sim->drawn) && stats.pages_retiring == 0 &&
+		if ((sim->cancelled || sim->decided == sim->drawn) &&
+		    stats.pages_retiring == 0 &&
 		    stats.steps_retired == stats.steps_planned)
 			return;
 		if (now_ns() - idle_since > STUCK_NS) {
@@ -167,14 +172,15 @@ static void drain(struct sim *sim)
 /* Everything behind the last decided ticket was cancelled. */
 static void compare_cancelled(struct sim *sim)
 {
-	for (uint64_t ticket = sim->decided + 1; ticket <= sim->drawn && !sim->failed; ticket++) {
+	for (uint64_t ticket = sim->decided + 1; ticket <= sim->drawn && !sim->failed;
+	     ticket++) {
 		struct sim_record *record = sim->by_ticket[ticket];
 		struct quire_outcome outcome;
 
 		if (!sim_readable(sim, ticket))
 			continue;
-		if (quire_runtime_wait(sim->runtime, ticket, QUIRE_STAGE_RETIRED, 0, &outcome) !=
-		            QUIRE_OK ||
+		if (quire_runtime_wait(sim->runtime, ticket, QUIRE_STAGE_RETIRED, 0,
+		                       &outcome) != QUIRE_OK ||
 		    outcome.refusal.status != QUIRE_CANCELLED)
 			sim_fail(sim, record, "was not cancelled");
 		if (record->host != NULL)
@@ -189,7 +195,8 @@ void sim_drive_caller(struct sim *sim, const struct sim_mode *mode)
 	for (int32_t i = 0; i < ACTORS; i++)
 		weights[i] = 1 + dice_below(&sim->dice, 10);
 	while (number < sim->list->num_commands && !sim->failed) {
-		int32_t roll = dice_below(&sim->dice, weights[0] + weights[1] + weights[2]);
+		int32_t roll =
+			dice_below(&sim->dice, weights[0] + weights[1] + weights[2]);
 		enum actor actor = roll < weights[0]                ? CLIENT
 		                   : roll < weights[0] + weights[1] ? PLANNER
 		                                                    : EXECUTOR;

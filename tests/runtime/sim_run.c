@@ -54,13 +54,15 @@ static enum quire_status on_plan(void *argument, struct quire_plan *plan)
 	return QUIRE_OK;
 }
 
-/* On the compute stream: the device half must hold this step's tables until it returns. */
+/* On the compute stream: the device half must hold this step's tables until it returns.
+ * */
 static enum quire_status capture_device(void *argument)
 {
 	static _Thread_local struct image image;
 	struct sim_record *record = argument;
 	const struct quire_plan *plan = &record->plan;
-	const uint64_t *user = plan->user == NULL ? NULL : quire_plan_device(plan, plan->user);
+	const uint64_t *user =
+		plan->user == NULL ? NULL : quire_plan_device(plan, plan->user);
 
 	if (record->delay_us > 0)
 		usleep((useconds_t)record->delay_us);
@@ -116,8 +118,8 @@ bool sim_give(struct sim *sim, int32_t number, bool try_only)
 	}
 	record->ticket = sim->drawn + 1;
 	sim->by_ticket[record->ticket] = record;
-	status = try_only ? quire_runtime_try_command(sim->runtime, &record->command, &ticket,
-	                                              &refusal)
+	status = try_only ? quire_runtime_try_command(sim->runtime, &record->command,
+	                                              &ticket, &refusal)
 	                  : quire_runtime_command(sim->runtime, &record->command, &ticket,
 	                                          &refusal);
 	if (status == (try_only ? QUIRE_AGAIN : QUIRE_WOULD_BLOCK)) {
@@ -127,7 +129,8 @@ bool sim_give(struct sim *sim, int32_t number, bool try_only)
 	if (status == QUIRE_OK) {
 		if (ticket != record->ticket)
 			sim_fail(sim, record, "ticket %llu after %llu",
-			         (unsigned long long)ticket, (unsigned long long)sim->drawn);
+			         (unsigned long long)ticket,
+			         (unsigned long long)sim->drawn);
 		sim->drawn = record->ticket;
 		return true;
 	}
@@ -165,18 +168,21 @@ static void fail_status(struct sim *sim, const struct sim_record *record,
 
 	quire_refusal_text(expected, left, sizeof(left));
 	quire_refusal_text(got, right, sizeof(right));
-	sim_fail(sim, record,
-	         "outcome\n  expected %s: %s\n    what '%s' got %lld expected %lld request %llu "
-	         "label '%s' short %lld\n  got      %s: %s\n    what '%s' got %lld expected %lld "
-	         "request %llu label '%s' short %lld free %lld retiring %lld owned %lld\n",
-	         quire_status_name(expected->status), left,
-	         expected->what == NULL ? "" : expected->what, (long long)expected->got,
-	         (long long)expected->expected, (unsigned long long)expected->request,
-	         expected->label, (long long)expected->pages_short,
-	         quire_status_name(got->status), right, got->what == NULL ? "" : got->what,
-	         (long long)got->got, (long long)got->expected, (unsigned long long)got->request,
-	         got->label, (long long)got->pages_short, (long long)got->free,
-	         (long long)got->retiring, (long long)got->owned);
+	sim_fail(
+		sim, record,
+		"outcome\n  expected %s: %s\n    what '%s' got %lld expected %lld "
+	        "request %llu "
+		"label '%s' short %lld\n  got      %s: %s\n    what '%s' got %lld "
+	        "expected %lld "
+		"request %llu label '%s' short %lld free %lld retiring %lld owned %lld\n",
+		quire_status_name(expected->status), left,
+		expected->what == NULL ? "" : expected->what, (long long)expected->got,
+		(long long)expected->expected, (unsigned long long)expected->request,
+		expected->label, (long long)expected->pages_short,
+		quire_status_name(got->status), right, got->what == NULL ? "" : got->what,
+		(long long)got->got, (long long)got->expected,
+		(unsigned long long)got->request, got->label, (long long)got->pages_short,
+		(long long)got->free, (long long)got->retiring, (long long)got->owned);
 }
 
 static bool same_stream(const struct quire_refusal *a, const struct quire_refusal *b)
@@ -191,16 +197,18 @@ static bool same_details(const struct sim *sim, const struct quire_refusal *got)
 
 	switch (expected->status) {
 	case QUIRE_NO_PAGES:
-		return same_stream(expected, got) && expected->pages_short == got->pages_short;
+		return same_stream(expected, got) &&
+		       expected->pages_short == got->pages_short;
 	case QUIRE_AGAIN:
-		return got->free < sim->answer.need && got->retiring > 0 && got->free >= 0 &&
-		       got->owned == sim->model.counts.pages_owned &&
+		return got->free < sim->answer.need && got->retiring > 0 &&
+		       got->free >= 0 && got->owned == sim->model.counts.pages_owned &&
 		       got->free + got->retiring + got->owned == sim->model.num_pages;
 	case QUIRE_STALE:
-		return same_stream(expected, got) && expected->expected == got->expected &&
-		       expected->got == got->got;
+		return same_stream(expected, got) &&
+		       expected->expected == got->expected && expected->got == got->got;
 	case QUIRE_LIMIT:
-		return same_stream(expected, got) && expected->expected == got->expected &&
+		return same_stream(expected, got) &&
+		       expected->expected == got->expected &&
 		       (expected->got == 0 || expected->got == got->got) &&
 		       strncmp(expected->what, got->what, strlen(expected->what)) == 0;
 	case QUIRE_NO_REQUEST:
@@ -214,8 +222,9 @@ static bool same_details(const struct sim *sim, const struct quire_refusal *got)
 	}
 }
 
-static void fail_image(struct sim *sim, const struct sim_record *record, const char *which,
-                       const struct image *expected, const struct image *got)
+static void fail_image(struct sim *sim, const struct sim_record *record,
+                       const char *which, const struct image *expected,
+                       const struct image *got)
 {
 	char text[8192];
 
@@ -230,7 +239,8 @@ static void compare_plan(struct sim *sim, struct sim_record *record)
 	if (record->host == NULL)
 		sim_fail(sim, record, "on_plan was not called");
 	else if (!image_equal(record->expected, record->host))
-		fail_image(sim, record, "tables in on_plan", record->expected, record->host);
+		fail_image(sim, record, "tables in on_plan", record->expected,
+		           record->host);
 }
 
 void sim_follow(struct sim *sim, const struct quire_outcome *outcome)
@@ -241,16 +251,19 @@ void sim_follow(struct sim *sim, const struct quire_outcome *outcome)
 
 	model_apply(&sim->model, &record->command, again, &sim->answer);
 	cover_command(sim, record);
-	if (answer->refusal.status == QUIRE_OK && record->command.kind == QUIRE_COMMAND_SUBMIT)
+	if (answer->refusal.status == QUIRE_OK &&
+	    record->command.kind == QUIRE_COMMAND_SUBMIT)
 		compare_plan(sim, record);
 	else if (record->host != NULL)
-		sim_fail(sim, record, "on_plan was called for a command that the model refuses");
+		sim_fail(sim, record,
+		         "on_plan was called for a command that the model refuses");
 	if (outcome == NULL || sim->failed)
 		return;
 	if (outcome->refusal.status != answer->refusal.status ||
 	    !same_details(sim, &outcome->refusal))
 		fail_status(sim, record, &outcome->refusal);
-	else if (outcome->pages_taken != answer->pages_taken || outcome->step != answer->step)
+	else if (outcome->pages_taken != answer->pages_taken ||
+	         outcome->step != answer->step)
 		sim_fail(sim, record, "%d pages taken in step %llu, expected %d in %llu",
 		         outcome->pages_taken, (unsigned long long)outcome->step,
 		         answer->pages_taken, (unsigned long long)answer->step);
@@ -267,21 +280,25 @@ static void compare_stream(struct sim *sim, int32_t id, struct model_stream *str
 		stream->based = true;
 		stream->base = got->generation - stream->changes;
 		if (got->generation < *last)
-			sim_fail(sim, NULL, "a new stream of generation %llu where %llu was seen",
-			         (unsigned long long)got->generation, (unsigned long long)*last);
+			sim_fail(sim, NULL,
+			         "a new stream of generation %llu where %llu was seen",
+			         (unsigned long long)got->generation,
+			         (unsigned long long)*last);
 	}
 	if (got->length != stream->length || got->released != 0 ||
 	    got->num_pages != stream->num_pages || got->step != stream->step ||
 	    got->generation != stream->base + stream->changes ||
-	    memcmp(pages, stream->pages, sizeof(pages[0]) * (size_t)stream->num_pages) != 0)
+	    memcmp(pages, stream->pages, sizeof(pages[0]) * (size_t)stream->num_pages) !=
+	            0)
 		sim_fail(sim, sim->by_ticket[sim->decided],
 		         "stream %llu %s after it: length %lld, %lld pages, step %llu, "
-		         "generation %llu; expected %lld, %d pages, step %llu, generation %llu",
+		         "generation %llu; expected %lld, %d pages, step %llu, "
+		         "generation %llu",
 		         (unsigned long long)list_ids[id], model_labels[stream->label],
 		         (long long)got->length, (long long)got->num_pages,
-		         (unsigned long long)got->step, (unsigned long long)got->generation,
-		         (long long)stream->length, stream->num_pages,
-		         (unsigned long long)stream->step,
+		         (unsigned long long)got->step,
+		         (unsigned long long)got->generation, (long long)stream->length,
+		         stream->num_pages, (unsigned long long)stream->step,
 		         (unsigned long long)(stream->base + stream->changes));
 	*last = got->generation + 1;
 }
@@ -308,11 +325,12 @@ static void compare_name(struct sim *sim, int32_t id, int32_t label)
 		compare_stream(sim, id, stream, &snapshot, pages);
 }
 
-static void compare_count(struct sim *sim, const char *name, int64_t got, int64_t expected)
+static void compare_count(struct sim *sim, const char *name, int64_t got,
+                          int64_t expected)
 {
 	if (got != expected)
-		sim_fail(sim, sim->by_ticket[sim->decided], "%s is %lld, expected %lld", name,
-		         (long long)got, (long long)expected);
+		sim_fail(sim, sim->by_ticket[sim->decided], "%s is %lld, expected %lld",
+		         name, (long long)got, (long long)expected);
 }
 
 void sim_compare_counts(struct sim *sim)
@@ -330,7 +348,8 @@ void sim_compare_counts(struct sim *sim)
 	              sim->model.num_fifo);
 	if (sim->cancelled) /* a step taken back had taken pages, and was refused */
 		return;
-	compare_count(sim, "commands", (int64_t)stats->commands, (int64_t)counts->commands);
+	compare_count(sim, "commands", (int64_t)stats->commands,
+	              (int64_t)counts->commands);
 	compare_count(sim, "refused", (int64_t)stats->refused, (int64_t)counts->refused);
 	compare_count(sim, "pages_taken", (int64_t)stats->pages_taken,
 	              (int64_t)counts->pages_taken);
@@ -355,21 +374,24 @@ static void compare_retired(struct sim *sim, struct sim_record *record)
 	if (!sim_readable(sim, record->ticket)) {
 		sim->cover->forgotten++;
 		if (status != QUIRE_INVALID && status != QUIRE_OK)
-			sim_fail(sim, record, "an old ticket answers %s", quire_status_name(status));
+			sim_fail(sim, record, "an old ticket answers %s",
+			         quire_status_name(status));
 	} else if (status != QUIRE_OK || outcome.stage != QUIRE_STAGE_RETIRED) {
 		sim_fail(sim, record, "is not retired at the end: %s, stage %d",
 		         quire_status_name(status), (int)outcome.stage);
 	} else if (record->expected != NULL && sim->list->config.digests &&
 	           outcome.digest != record->digest) {
 		sim_fail(sim, record, "digest %016llx, expected %016llx",
-		         (unsigned long long)outcome.digest, (unsigned long long)record->digest);
+		         (unsigned long long)outcome.digest,
+		         (unsigned long long)record->digest);
 	}
 	if (record->expected == NULL)
 		return;
 	if (record->device == NULL)
 		sim_fail(sim, record, "the step's work did not run");
 	else if (!image_equal(record->expected, record->device))
-		fail_image(sim, record, "tables on the device", record->expected, record->device);
+		fail_image(sim, record, "tables on the device", record->expected,
+		           record->device);
 	else if (record->user_wrong)
 		sim_fail(sim, record, "user bytes on the device are not this step's");
 }

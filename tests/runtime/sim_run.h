@@ -4,10 +4,10 @@
 /*
  * One list, run by a real runtime beside the model.
  *
- * A record stands for one command on its way: what was given, and what came of it.  Tables
- * are captured three times: the model's, the host half in on_plan, and the device half in the
- * middle of the step's own work on the compute stream, after a delay where the device is
- * asynchronous.
+ * A record stands for one command on its way: what was given, and what came of it.
+ * Tables are captured three times: the model's, the host half in on_plan, and the device
+ * half in the middle of the step's own work on the compute stream, after a delay where
+ * the device is asynchronous.
  */
 #include "model_lists.h"
 #include "model_rules.h"
@@ -28,7 +28,8 @@ struct sim_record {
 	struct image *device;
 };
 
-/* States that a run has met: a simulation that never waits proves nothing about waiting. */
+/* States that a run has met: a simulation that never waits proves nothing about waiting.
+ * */
 struct sim_cover {
 	uint64_t lists;
 	uint64_t commands;
@@ -41,7 +42,7 @@ struct sim_cover {
 	uint64_t no_commits;
 	uint64_t combined;
 	uint64_t buckets;
-	uint64_t forgotten;  /* outcomes that were too old to read */
+	uint64_t forgotten; /* outcomes that were too old to read */
 	uint64_t cancelled;
 	uint64_t cancelled_waiting; /* while a step waited */
 };
@@ -58,7 +59,7 @@ struct sim {
 	struct sim_record **by_ticket; /* [num_commands + 1] */
 	uint64_t drawn;                /* tickets */
 	uint64_t decided;              /* of them, as the model has followed */
-	bool cancelled; /* what is not decided by now never will be */
+	bool cancelled;                /* what is not decided by now never will be */
 	bool waiting; /* the planner did not move at its last poll, with a command left */
 	bool check_each;
 	struct sim_cover *cover;
@@ -77,7 +78,8 @@ struct sim_mode {
 	uint64_t seed;
 };
 
-/* sim_run - run a list; true when runtime and model agree, otherwise sim->text says where */
+/* sim_run - run a list; true when runtime and model agree, otherwise sim->text says where
+ * */
 bool sim_run(struct sim *sim, const struct list *list, const struct sim_mode *mode,
              struct sim_cover *cover);
 
@@ -94,11 +96,12 @@ __attribute__((format(printf, 3, 4))) void sim_fail(struct sim *sim,
 /* sim_give - give a command; false: it was not taken (the queue is full), try again */
 bool sim_give(struct sim *sim, int32_t number, bool try_only);
 
-/* sim_follow - the runtime decided the next ticket: let the model do so too, and compare */
+/* sim_follow - the runtime decided the next ticket: let the model do so too, and compare
+ * */
 void sim_follow(struct sim *sim, const struct quire_outcome *outcome);
 
-/* sim_compare_streams - every stream, at a moment when the runtime has decided exactly what
- * the model has */
+/* sim_compare_streams - every stream, at a moment when the runtime has decided exactly
+ * what the model has */
 void sim_compare_streams(struct sim *sim);
 
 /* sim_compare_counts - the planner's counters, at a moment when the planner is at rest */

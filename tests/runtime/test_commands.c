@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Outcomes of commands: what is refused, how it is named, and that a refusal leaves nothing. */
+/* Outcomes of commands: what is refused, how it is named, and that a refusal leaves
+ * nothing. */
 #include "fixture.h"
 
 #include <check.h>
 
 #include <stdlib.h>
 
-/* ------------------------------------------------------------------ requests and labels */
+/* ------------------------------------------------------------------ requests and labels
+ * */
 
 START_TEST(opening_twice_is_harmless_and_keeps_what_is_there)
 {
@@ -44,15 +46,17 @@ START_TEST(close_gives_all_labels_back_in_creation_order)
 
 	fixture_start(&f, 4, 4);
 	ck_assert_int_eq(open_now(&f, 1), QUIRE_OK);
-	ck_assert_int_eq(extend_now(&f, 1, "b", 4, 0).refusal.status, QUIRE_OK);    /* page 0 */
-	ck_assert_int_eq(extend_now(&f, 1, "main", 8, 0).refusal.status, QUIRE_OK); /* 1, 2 */
+	ck_assert_int_eq(extend_now(&f, 1, "b", 4, 0).refusal.status,
+	                 QUIRE_OK); /* page 0 */
+	ck_assert_int_eq(extend_now(&f, 1, "main", 8, 0).refusal.status,
+	                 QUIRE_OK); /* 1, 2 */
 	ck_assert_int_eq(close_now(&f, 1), QUIRE_OK);
 	/* FIFO now: 3, then main's (made first) 1, 2, then b's 0. */
 	ck_assert_int_eq(open_now(&f, 2), QUIRE_OK);
 	ck_assert_int_eq(extend_now(&f, 2, NULL, 16, 0).refusal.status, QUIRE_OK);
-	ck_assert_int_eq(
-		quire_runtime_snapshot(f.runtime, 2, NULL, &(struct quire_snapshot){0}, pages, 4),
-		QUIRE_OK);
+	ck_assert_int_eq(quire_runtime_snapshot(f.runtime, 2, NULL,
+	                                        &(struct quire_snapshot){0}, pages, 4),
+	                 QUIRE_OK);
 	ck_assert_int_eq(pages[0], 3);
 	ck_assert_int_eq(pages[1], 1);
 	ck_assert_int_eq(pages[2], 2);
@@ -143,10 +147,12 @@ START_TEST(every_wrong_at_is_stale_and_any_takes_every_length)
 	ck_assert_int_eq(extend_now(&f, 1, NULL, 5, 0).refusal.status, QUIRE_OK);
 	for (int32_t at = 0; at < 9; at++)
 		if (at != 5)
-			ck_assert_int_eq(extend_now(&f, 1, NULL, 1, at).refusal.status, QUIRE_STALE);
+			ck_assert_int_eq(extend_now(&f, 1, NULL, 1, at).refusal.status,
+			                 QUIRE_STALE);
 	ck_assert_int_eq(extend_now(&f, 1, NULL, 0, 5).refusal.status, QUIRE_OK);
 	ck_assert_int_eq(extend_now(&f, 1, NULL, 1, 5).refusal.status, QUIRE_OK);
-	ck_assert_int_eq(extend_now(&f, 1, NULL, 1, QUIRE_AT_ANY).refusal.status, QUIRE_OK);
+	ck_assert_int_eq(extend_now(&f, 1, NULL, 1, QUIRE_AT_ANY).refusal.status,
+	                 QUIRE_OK);
 	ck_assert_int_eq(snapshot_of(&f, 1, NULL).length, 7);
 	fixture_end(&f);
 }
@@ -154,7 +160,8 @@ END_TEST
 
 /* ------------------------------------------------------------------ pages */
 
-/* A page is taken in the step that writes its first token: ceil(length / 4) pages, always. */
+/* A page is taken in the step that writes its first token: ceil(length / 4) pages,
+ * always. */
 START_TEST(a_page_is_taken_in_the_step_of_its_first_token)
 {
 	struct fixture f;
@@ -170,7 +177,8 @@ START_TEST(a_page_is_taken_in_the_step_of_its_first_token)
 	}
 	for (int32_t span = 3; span <= 5; span++) { /* P-1, P, P+1 from nothing */
 		ck_assert_int_eq(reset_now(&f, 1, NULL, false), QUIRE_OK);
-		ck_assert_int_eq(extend_now(&f, 1, NULL, span, 0).pages_taken, span == 5 ? 2 : 1);
+		ck_assert_int_eq(extend_now(&f, 1, NULL, span, 0).pages_taken,
+		                 span == 5 ? 2 : 1);
 	}
 	fixture_end(&f);
 }
@@ -180,10 +188,13 @@ START_TEST(a_refused_step_names_the_shortage_and_changes_nothing)
 {
 	struct fixture f;
 	const struct quire_segment segments[] = {
-		{.request = 1, .span = 1, .at = 8},              /* 1 page: fits */
+		{.request = 1, .span = 1, .at = 8},               /* 1 page: fits */
 		{.request = 2, .label = "x", .span = 8, .at = 0}, /* 2 pages: fits */
-		{.request = 2, .label = "y", .span = 9, .at = 0}, /* 3 pages: only 2 of them fit */
-		{.request = 2, .span = 4, .at = 0},              /* 1 page more */
+		{.request = 2,
+	         .label = "y",
+	         .span = 9,
+	         .at = 0},                          /* 3 pages: only 2 of them fit */
+		{.request = 2, .span = 4, .at = 0}, /* 1 page more */
 	};
 	const struct quire_step step = {.segments = segments, .num_segments = 4};
 	struct quire_snapshot before, after;
@@ -207,7 +218,8 @@ START_TEST(a_refused_step_names_the_shortage_and_changes_nothing)
 	ck_assert_int_eq(reset_now(&f, 2, "x", false), QUIRE_NO_LABEL);
 	/* The next take gives the page that it would have had. */
 	ck_assert_int_eq(extend_now(&f, 2, NULL, 1, 0).refusal.status, QUIRE_OK);
-	ck_assert_int_eq(quire_runtime_snapshot(f.runtime, 2, NULL, &after, &page, 1), QUIRE_OK);
+	ck_assert_int_eq(quire_runtime_snapshot(f.runtime, 2, NULL, &after, &page, 1),
+	                 QUIRE_OK);
 	ck_assert_int_eq(page, 2); /* 0 and 1 are request 1's */
 	fixture_end(&f);
 }
@@ -225,16 +237,19 @@ START_TEST(a_step_waits_for_pages_that_are_on_their_way_back)
 	ck_assert_int_eq(open_now(&f, 1), QUIRE_OK);
 	ck_assert_int_eq(open_now(&f, 2), QUIRE_OK);
 	ck_assert_int_eq(extend_now(&f, 1, NULL, 16, 0).refusal.status, QUIRE_OK);
-	ck_assert_int_eq(quire_runtime_reset(f.runtime, 1, NULL, false, &ticket), QUIRE_OK);
-	ck_assert(quire_planner_poll(f.runtime)); /* released, and nobody gives it back yet */
+	ck_assert_int_eq(quire_runtime_reset(f.runtime, 1, NULL, false, &ticket),
+	                 QUIRE_OK);
+	ck_assert(quire_planner_poll(
+		f.runtime)); /* released, and nobody gives it back yet */
 	ck_assert_int_eq(stats_of(&f).pages_retiring, 4);
 
 	step.flags = QUIRE_STEP_NO_WAIT;
 	ticket = submit(&f, &step);
 	while (quire_planner_poll(f.runtime))
 		continue;
-	ck_assert_int_eq(quire_runtime_wait(f.runtime, ticket, QUIRE_STAGE_RETIRED, 0, &outcome),
-	                 QUIRE_OK);
+	ck_assert_int_eq(
+		quire_runtime_wait(f.runtime, ticket, QUIRE_STAGE_RETIRED, 0, &outcome),
+		QUIRE_OK);
 	ck_assert_int_eq(outcome.refusal.status, QUIRE_AGAIN);
 	ck_assert_int_eq(outcome.refusal.free, 0);
 	ck_assert_int_eq(outcome.refusal.retiring, 4);
@@ -244,8 +259,9 @@ START_TEST(a_step_waits_for_pages_that_are_on_their_way_back)
 	ticket = submit(&f, &step);
 	while (quire_planner_poll(f.runtime))
 		continue;
-	ck_assert_int_eq(quire_runtime_wait(f.runtime, ticket, QUIRE_STAGE_PLANNED, 0, NULL),
-	                 QUIRE_TIMEOUT);
+	ck_assert_int_eq(
+		quire_runtime_wait(f.runtime, ticket, QUIRE_STAGE_PLANNED, 0, NULL),
+		QUIRE_TIMEOUT);
 	ck_assert_int_eq(quire_runtime_check(f.runtime, NULL), QUIRE_OK);
 	outcome = outcome_of(&f, ticket);
 	ck_assert_int_eq(outcome.refusal.status, QUIRE_OK);
@@ -264,7 +280,8 @@ START_TEST(a_step_that_can_never_fit_is_refused_at_once)
 	outcome = extend_now(&f, 1, NULL, 16, 0);
 	ck_assert_int_eq(outcome.refusal.status, QUIRE_OK);
 	outcome = extend_now(&f, 1, NULL, 1, 16);
-	ck_assert_int_eq(outcome.refusal.status, QUIRE_LIMIT); /* more than a stream may hold */
+	ck_assert_int_eq(outcome.refusal.status,
+	                 QUIRE_LIMIT); /* more than a stream may hold */
 	ck_assert_int_eq(open_now(&f, 2), QUIRE_OK);
 	outcome = extend_now(&f, 2, NULL, 5, 0);
 	ck_assert_int_eq(outcome.refusal.status, QUIRE_NO_PAGES);
@@ -286,10 +303,11 @@ START_TEST(a_reset_drops_content_and_gives_pages_back_or_keeps_them)
 	ck_assert_int_eq(snapshot_of(&f, 1, NULL).num_pages, 2);
 	ck_assert_uint_eq(snapshot_of(&f, 1, NULL).generation, 2);
 	ck_assert_int_eq(stats_of(&f).pages_owned, 2);
-	ck_assert_int_eq(extend_now(&f, 1, NULL, 8, 0).pages_taken, 0); /* the spare ones serve */
-	ck_assert_int_eq(
-		quire_runtime_snapshot(f.runtime, 1, NULL, &(struct quire_snapshot){0}, pages, 2),
-		QUIRE_OK);
+	ck_assert_int_eq(extend_now(&f, 1, NULL, 8, 0).pages_taken,
+	                 0); /* the spare ones serve */
+	ck_assert_int_eq(quire_runtime_snapshot(f.runtime, 1, NULL,
+	                                        &(struct quire_snapshot){0}, pages, 2),
+	                 QUIRE_OK);
 	ck_assert_int_eq(pages[0], 0);
 	ck_assert_int_eq(pages[1], 1);
 	ck_assert_int_eq(reset_now(&f, 1, NULL, false), QUIRE_OK);
@@ -311,8 +329,8 @@ START_TEST(a_reopened_request_starts_above_its_old_generation)
 	old = snapshot_of(&f, 1, NULL).generation;
 	ck_assert_uint_eq(old, 2);
 	ck_assert_int_eq(close_now(&f, 1), QUIRE_OK);
-	ck_assert_int_eq(quire_runtime_snapshot(f.runtime, 1, NULL, &(struct quire_snapshot){0}, NULL,
-	                                        0),
+	ck_assert_int_eq(quire_runtime_snapshot(f.runtime, 1, NULL,
+	                                        &(struct quire_snapshot){0}, NULL, 0),
 	                 QUIRE_NO_REQUEST);
 	ck_assert_int_eq(open_now(&f, 1), QUIRE_OK);
 	ck_assert_uint_gt(snapshot_of(&f, 1, NULL).generation, old);
@@ -326,15 +344,18 @@ START_TEST(a_malformed_step_is_invalid_and_names_the_fault)
 {
 	struct fixture f;
 	const char *both[] = {"a", "b"};
-	struct quire_combined combined = {.name = "both", .labels = both, .num_labels = 2};
-	struct quire_segment segments[2] = {{.request = 1, .span = 1, .at = 0},
-	                                    {.request = 1, .label = "main", .span = 1, .at = 0}};
+	struct quire_combined combined = {
+		.name = "both", .labels = both, .num_labels = 2};
+	struct quire_segment segments[2] = {
+		{.request = 1, .span = 1, .at = 0},
+		{.request = 1, .label = "main", .span = 1, .at = 0}};
 	struct quire_step step = {.segments = segments};
 
 	fixture_start(&f, 8, 4);
 	ck_assert_int_eq(open_now(&f, 1), QUIRE_OK);
-	ck_assert_int_eq(submit_now(&f, &step).refusal.status, QUIRE_INVALID); /* no segment */
-	step.num_segments = 2; /* one stream twice: NULL means "main" */
+	ck_assert_int_eq(submit_now(&f, &step).refusal.status,
+	                 QUIRE_INVALID); /* no segment */
+	step.num_segments = 2;           /* one stream twice: NULL means "main" */
 	ck_assert_int_eq(submit_now(&f, &step).refusal.status, QUIRE_INVALID);
 	segments[1].label = "other";
 	segments[1].span = -1;
@@ -365,10 +386,10 @@ START_TEST(the_first_fault_in_the_fixed_order_is_named)
 {
 	struct fixture f;
 	struct quire_segment segments[] = {
-		{.request = 1, .span = 1000, .at = 0},             /* no pages */
-		{.request = 1, .label = "a", .span = 1, .at = 7},  /* stale */
-		{.request = 2, .span = 1, .at = 0},                /* no request */
-		{.request = 2, .span = 1, .at = 0},                /* the same stream again */
+		{.request = 1, .span = 1000, .at = 0},            /* no pages */
+		{.request = 1, .label = "a", .span = 1, .at = 7}, /* stale */
+		{.request = 2, .span = 1, .at = 0},               /* no request */
+		{.request = 2, .span = 1, .at = 0}, /* the same stream again */
 	};
 	struct quire_step step = {.segments = segments, .num_segments = 4};
 
@@ -384,7 +405,8 @@ START_TEST(the_first_fault_in_the_fixed_order_is_named)
 	segments[1].at = 0;
 	ck_assert_int_eq(submit_now(&f, &step).refusal.status, QUIRE_NO_PAGES);
 	segments[0].span = 3000;
-	ck_assert_int_eq(submit_now(&f, &step).refusal.status, QUIRE_LIMIT); /* seq_tokens_max */
+	ck_assert_int_eq(submit_now(&f, &step).refusal.status,
+	                 QUIRE_LIMIT); /* seq_tokens_max */
 	segments[0].span = 24;
 	ck_assert_int_eq(submit_now(&f, &step).refusal.status, QUIRE_OK);
 	fixture_end(&f);
@@ -398,26 +420,34 @@ START_TEST(what_cannot_be_queued_draws_no_position)
 	struct quire_refusal refusal;
 	const struct quire_segment *many = calloc(300, sizeof(*many));
 	const struct quire_segment odd = {
-		.request = 1, .label = "a label that is longer than any label may be", .span = 1};
+		.request = 1,
+		.label = "a label that is longer than any label may be",
+		.span = 1};
 	const struct quire_segment far = {.request = UINT64_MAX, .span = 1};
 	struct quire_step step = {.segments = many, .num_segments = 300};
 	struct quire_command command = {.kind = QUIRE_COMMAND_SUBMIT, .step = &step};
 
 	fixture_start(&f, 8, 4);
-	ck_assert_int_eq(quire_runtime_command(f.runtime, &command, &ticket, &refusal), QUIRE_LIMIT);
+	ck_assert_int_eq(quire_runtime_command(f.runtime, &command, &ticket, &refusal),
+	                 QUIRE_LIMIT);
 	ck_assert_int_eq(refusal.got, 300);
 	ck_assert_int_eq(refusal.expected, 256);
 	step.num_segments = 1;
 	step.segments = NULL;
-	ck_assert_int_eq(quire_runtime_command(f.runtime, &command, &ticket, NULL), QUIRE_INVALID);
+	ck_assert_int_eq(quire_runtime_command(f.runtime, &command, &ticket, NULL),
+	                 QUIRE_INVALID);
 	step.segments = &odd;
-	ck_assert_int_eq(quire_runtime_command(f.runtime, &command, &ticket, NULL), QUIRE_INVALID);
+	ck_assert_int_eq(quire_runtime_command(f.runtime, &command, &ticket, NULL),
+	                 QUIRE_INVALID);
 	step.segments = &far;
-	ck_assert_int_eq(quire_runtime_command(f.runtime, &command, &ticket, NULL), QUIRE_INVALID);
+	ck_assert_int_eq(quire_runtime_command(f.runtime, &command, &ticket, NULL),
+	                 QUIRE_INVALID);
 	command.step = NULL;
-	ck_assert_int_eq(quire_runtime_command(f.runtime, &command, &ticket, NULL), QUIRE_INVALID);
+	ck_assert_int_eq(quire_runtime_command(f.runtime, &command, &ticket, NULL),
+	                 QUIRE_INVALID);
 	command.kind = (enum quire_command_kind)99;
-	ck_assert_int_eq(quire_runtime_command(f.runtime, &command, &ticket, NULL), QUIRE_INVALID);
+	ck_assert_int_eq(quire_runtime_command(f.runtime, &command, &ticket, NULL),
+	                 QUIRE_INVALID);
 	ck_assert_uint_eq(ticket, 77);
 	ck_assert_int_eq(quire_runtime_open(f.runtime, 1, &last), QUIRE_OK);
 	ck_assert_uint_eq(last, 1);
@@ -442,8 +472,9 @@ START_TEST(tickets_rise_by_one_and_old_ones_are_forgotten)
 		settle(&f);
 	}
 	for (uint64_t i = 0; i <= 12; i++)
-		ck_assert_int_eq(quire_runtime_wait(f.runtime, i, QUIRE_STAGE_RETIRED, 0, NULL),
-		                 i >= 6 && i <= 9 ? QUIRE_OK : QUIRE_INVALID);
+		ck_assert_int_eq(
+			quire_runtime_wait(f.runtime, i, QUIRE_STAGE_RETIRED, 0, NULL),
+			i >= 6 && i <= 9 ? QUIRE_OK : QUIRE_INVALID);
 	fixture_end(&f);
 }
 END_TEST
@@ -457,15 +488,20 @@ START_TEST(a_full_queue_says_again_or_would_block)
 	fixture_begin(&f, "cpu:inline", 8, 4);
 	f.config.commands_max = 2;
 	fixture_create(&f);
-	ck_assert_int_eq(quire_runtime_command(f.runtime, &open, &ticket, NULL), QUIRE_OK);
-	ck_assert_int_eq(quire_runtime_command(f.runtime, &open, &ticket, NULL), QUIRE_OK);
-	ck_assert_int_eq(quire_runtime_try_command(f.runtime, &open, &ticket, NULL), QUIRE_AGAIN);
-	ck_assert_int_eq(quire_runtime_command(f.runtime, &open, &ticket, NULL), QUIRE_WOULD_BLOCK);
-	ck_assert_int_eq(
-		quire_runtime_wait(f.runtime, 1, QUIRE_STAGE_PLANNED, QUIRE_NO_DEADLINE, NULL),
-		QUIRE_WOULD_BLOCK);
+	ck_assert_int_eq(quire_runtime_command(f.runtime, &open, &ticket, NULL),
+	                 QUIRE_OK);
+	ck_assert_int_eq(quire_runtime_command(f.runtime, &open, &ticket, NULL),
+	                 QUIRE_OK);
+	ck_assert_int_eq(quire_runtime_try_command(f.runtime, &open, &ticket, NULL),
+	                 QUIRE_AGAIN);
+	ck_assert_int_eq(quire_runtime_command(f.runtime, &open, &ticket, NULL),
+	                 QUIRE_WOULD_BLOCK);
+	ck_assert_int_eq(quire_runtime_wait(f.runtime, 1, QUIRE_STAGE_PLANNED,
+	                                    QUIRE_NO_DEADLINE, NULL),
+	                 QUIRE_WOULD_BLOCK);
 	settle(&f);
-	ck_assert_int_eq(quire_runtime_command(f.runtime, &open, &ticket, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_runtime_command(f.runtime, &open, &ticket, NULL),
+	                 QUIRE_OK);
 	ck_assert_uint_eq(ticket, 3);
 	fixture_end(&f);
 }
@@ -475,14 +511,16 @@ START_TEST(a_cancelling_shutdown_takes_a_waiting_step_back)
 {
 	struct fixture f;
 	uint64_t waiting, queued, ticket;
-	struct quire_segment segment = {.request = 2, .label = "new", .span = 16, .at = 0};
+	struct quire_segment segment = {
+		.request = 2, .label = "new", .span = 16, .at = 0};
 	const struct quire_step step = {.segments = &segment, .num_segments = 1};
 
 	fixture_start(&f, 4, 4);
 	ck_assert_int_eq(open_now(&f, 1), QUIRE_OK);
 	ck_assert_int_eq(open_now(&f, 2), QUIRE_OK);
 	ck_assert_int_eq(extend_now(&f, 1, NULL, 16, 0).refusal.status, QUIRE_OK);
-	ck_assert_int_eq(quire_runtime_reset(f.runtime, 1, NULL, false, &ticket), QUIRE_OK);
+	ck_assert_int_eq(quire_runtime_reset(f.runtime, 1, NULL, false, &ticket),
+	                 QUIRE_OK);
 	waiting = submit(&f, &step);
 	queued = submit(&f, &step);
 	while (quire_planner_poll(f.runtime))
@@ -492,8 +530,8 @@ START_TEST(a_cancelling_shutdown_takes_a_waiting_step_back)
 	ck_assert_int_eq(quire_runtime_open(f.runtime, 3, &ticket), QUIRE_CLOSED);
 	ck_assert_int_eq(outcome_of(&f, waiting).refusal.status, QUIRE_CANCELLED);
 	ck_assert_int_eq(outcome_of(&f, queued).refusal.status, QUIRE_CANCELLED);
-	ck_assert_int_eq(quire_runtime_snapshot(f.runtime, 2, "new", &(struct quire_snapshot){0},
-	                                        NULL, 0),
+	ck_assert_int_eq(quire_runtime_snapshot(f.runtime, 2, "new",
+	                                        &(struct quire_snapshot){0}, NULL, 0),
 	                 QUIRE_NO_LABEL);
 	ck_assert_int_eq(stats_of(&f).pages_free, 4);
 	fixture_end(&f);
@@ -509,18 +547,22 @@ START_TEST(a_config_out_of_range_names_its_field)
 	fixture_begin(&f, "cpu:inline", 8, 4);
 	good = f.config;
 	f.config.depth = 0;
-	ck_assert_int_eq(quire_runtime_create(&f.config, &f.runtime, &refusal), QUIRE_INVALID);
+	ck_assert_int_eq(quire_runtime_create(&f.config, &f.runtime, &refusal),
+	                 QUIRE_INVALID);
 	ck_assert_str_eq(refusal.what, "depth");
 	ck_assert_int_eq(refusal.expected, 1);
 	f.config.depth = QUIRE_DEPTH_MAX + 1;
-	ck_assert_int_eq(quire_runtime_create(&f.config, &f.runtime, &refusal), QUIRE_INVALID);
+	ck_assert_int_eq(quire_runtime_create(&f.config, &f.runtime, &refusal),
+	                 QUIRE_INVALID);
 	ck_assert_int_eq(refusal.expected, QUIRE_DEPTH_MAX);
 	f.config = good;
 	f.config.config_bytes--;
-	ck_assert_int_eq(quire_runtime_create(&f.config, &f.runtime, &refusal), QUIRE_INVALID);
+	ck_assert_int_eq(quire_runtime_create(&f.config, &f.runtime, &refusal),
+	                 QUIRE_INVALID);
 	f.config = good;
 	f.config.cache = NULL;
-	ck_assert_int_eq(quire_runtime_create(&f.config, &f.runtime, &refusal), QUIRE_INVALID);
+	ck_assert_int_eq(quire_runtime_create(&f.config, &f.runtime, &refusal),
+	                 QUIRE_INVALID);
 	f.config = good;
 	fixture_create(&f);
 	fixture_end(&f);
@@ -536,7 +578,8 @@ static Suite *suite(void)
 	tcase_add_test(requests, opening_twice_is_harmless_and_keeps_what_is_there);
 	tcase_add_test(requests, an_unknown_request_is_named);
 	tcase_add_test(requests, close_gives_all_labels_back_in_creation_order);
-	tcase_add_test(requests, a_zero_span_segment_on_a_missing_stream_is_refused_at_admit);
+	tcase_add_test(requests,
+	               a_zero_span_segment_on_a_missing_stream_is_refused_at_admit);
 	tcase_add_test(requests, requests_and_labels_have_limits);
 	tcase_add_test(requests, a_step_behind_a_refused_one_is_stale_and_writes_nothing);
 	tcase_add_test(requests, every_wrong_at_is_stale_and_any_takes_every_length);

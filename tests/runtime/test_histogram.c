@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SEED 20260607
+#define SEED       20260607
 #define NUM_VALUES 5000
 
 static uint64_t next_random(uint64_t *state)
@@ -60,12 +60,14 @@ START_TEST(a_longer_time_is_never_in_an_earlier_bucket)
 	uint64_t state = SEED;
 
 	for (int64_t ns = 1; ns < 100000; ns++)
-		ck_assert_int_le(quire_histogram_bucket(ns - 1), quire_histogram_bucket(ns));
+		ck_assert_int_le(quire_histogram_bucket(ns - 1),
+		                 quire_histogram_bucket(ns));
 	for (int i = 0; i < 10000; i++) {
 		int64_t a = random_time(&state), b = random_time(&state);
 		int64_t shorter = a < b ? a : b, longer = a < b ? b : a;
 
-		ck_assert_int_le(quire_histogram_bucket(shorter), quire_histogram_bucket(longer));
+		ck_assert_int_le(quire_histogram_bucket(shorter),
+		                 quire_histogram_bucket(longer));
 	}
 }
 END_TEST

@@ -5,8 +5,8 @@
  *   test_model                                  what `make check` runs
  *   test_model --seed N --lists N --commands N  longer runs; [--mode N] for one mode only
  *
- * A disagreement prints the seed, the command and both sides, and then the list, with every
- * command left out that is not needed for it.
+ * A disagreement prints the seed, the command and both sides, and then the list, with
+ * every command left out that is not needed for it.
  */
 #include "config.h"
 
@@ -22,7 +22,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ThreadSanitizer makes lists ten times as long to run, and finds nothing in the later ones. */
+/* ThreadSanitizer makes lists ten times as long to run, and finds nothing in the later
+ * ones. */
 #ifdef QUIRE_TSAN
 #define LISTS_DIVISOR 10
 #else
@@ -179,11 +180,13 @@ static void print_cover(const struct sim_cover *cover)
 	printf("\n  at the call %llu, queue full %llu, page waits %llu, slot waits %llu, "
 	       "keep %llu, no-commit %llu, combined %llu, buckets %llu, forgotten %llu, "
 	       "cancelled %llu (%llu waiting)\n",
-	       (unsigned long long)cover->refused_at_call, (unsigned long long)cover->queue_full,
-	       (unsigned long long)cover->page_waits, (unsigned long long)cover->slot_waits,
-	       (unsigned long long)cover->keeps, (unsigned long long)cover->no_commits,
-	       (unsigned long long)cover->combined, (unsigned long long)cover->buckets,
-	       (unsigned long long)cover->forgotten, (unsigned long long)cover->cancelled,
+	       (unsigned long long)cover->refused_at_call,
+	       (unsigned long long)cover->queue_full,
+	       (unsigned long long)cover->page_waits,
+	       (unsigned long long)cover->slot_waits, (unsigned long long)cover->keeps,
+	       (unsigned long long)cover->no_commits, (unsigned long long)cover->combined,
+	       (unsigned long long)cover->buckets, (unsigned long long)cover->forgotten,
+	       (unsigned long long)cover->cancelled,
 	       (unsigned long long)cover->cancelled_waiting);
 }
 
@@ -253,7 +256,8 @@ static enum quire_status note_plan(void *argument, struct quire_plan *plan)
 	return QUIRE_OK;
 }
 
-/* Work that ends only once the next step is planned: up to ten seconds, then it has failed. */
+/* Work that ends only once the next step is planned: up to ten seconds, then it has
+ * failed. */
 static enum quire_status run_behind(void *argument)
 {
 	uint64_t step = (uint64_t)(uintptr_t)argument;
@@ -274,15 +278,21 @@ static enum quire_status queue_behind(void *argument, const struct quire_plan *p
 	return quire_dstream_call(compute, run_behind, (void *)(uintptr_t)plan->step);
 }
 
-/* The host half is free once it is uploaded: with one slot, step n + 1 is planned in it while
- * step n still works on the device half. */
+/* The host half is free once it is uploaded: with one slot, step n + 1 is planned in it
+ * while step n still works on the device half. */
 START_TEST(a_slot_is_planned_again_while_its_step_still_runs)
 {
-	const struct quire_shape shape = {.layout = QUIRE_NHD, .dtype = QUIRE_F32, .num_layers = 1,
-	                                  .num_pages = 8, .page_size = 4, .num_kv_heads = 1,
+	const struct quire_shape shape = {.layout = QUIRE_NHD,
+	                                  .dtype = QUIRE_F32,
+	                                  .num_layers = 1,
+	                                  .num_pages = 8,
+	                                  .page_size = 4,
+	                                  .num_kv_heads = 1,
 	                                  .head_dim = 1};
-	const struct quire_segment segment = {.request = 1, .span = 1, .at = QUIRE_AT_ANY};
-	struct quire_step step = {.segments = &segment, .num_segments = 1, .run = queue_behind};
+	const struct quire_segment segment = {
+		.request = 1, .span = 1, .at = QUIRE_AT_ANY};
+	struct quire_step step = {
+		.segments = &segment, .num_segments = 1, .run = queue_behind};
 	struct quire_runtime_config config;
 	struct quire_runtime *runtime;
 	struct quire_device *device;
@@ -351,7 +361,8 @@ static int run_long(int argc, char **argv)
 		struct sim_cover cover = {0};
 
 		for (int32_t i = 0; i < lists && (only < 0 || only == mode); i++)
-			if (!run_list(seed + (uint64_t)i, commands, (enum mode)mode, &cover))
+			if (!run_list(seed + (uint64_t)i, commands, (enum mode)mode,
+			              &cover))
 				return 1;
 		if (cover.lists > 0)
 			print_cover(&cover);

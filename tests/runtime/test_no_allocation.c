@@ -13,13 +13,13 @@
 
 #if COUNTING_MALLOC && !defined(QUIRE_DEBUG)
 
-#define STEPS 2000
-#define PAGE_SIZE 4
-#define NUM_PAGES 64
-#define SPAN 3
-#define LENGTH_MAX 60
+#define STEPS       2000
+#define PAGE_SIZE   4
+#define NUM_PAGES   64
+#define SPAN        3
+#define LENGTH_MAX  60
 #define DEADLINE_NS 20000000000
-#define ROW (FIXTURE_HEADS * FIXTURE_DIM)
+#define ROW         (FIXTURE_HEADS * FIXTURE_DIM)
 
 /* Check allocates: between begin and end of a count nothing of it may be called, so what
  * goes wrong is noted here. */
@@ -65,7 +65,8 @@ static void await(struct scene *scene, uint64_t ticket, enum quire_stage stage)
 	deadline = now.tv_sec * INT64_C(1000000000) + now.tv_nsec + DEADLINE_NS;
 	do {
 		move(scene);
-		status = quire_runtime_wait(scene->f.runtime, ticket, stage, deadline, &outcome);
+		status = quire_runtime_wait(scene->f.runtime, ticket, stage, deadline,
+		                            &outcome);
 	} while (status == QUIRE_WOULD_BLOCK);
 	expect(status == QUIRE_OK, "a ticket comes to its stage");
 	expect(outcome.refusal.status == QUIRE_OK, "nothing is refused");
@@ -79,12 +80,15 @@ static void step_once(struct scene *scene)
 	};
 	const struct quire_work work[] = {
 		{.kind = QUIRE_WORK_WRITE,
-		 .layer = 1,
-		 .write = {.table = 0, .dtype = QUIRE_F32, .k = scene->k, .v = scene->v}},
-		{.kind = QUIRE_WORK_COPY, .copy = {.source_segment = 0, .target_segment = 1}},
+	         .layer = 1,
+	         .write = {.table = 0, .dtype = QUIRE_F32, .k = scene->k, .v = scene->v}},
+		{.kind = QUIRE_WORK_COPY,
+	         .copy = {.source_segment = 0, .target_segment = 1}},
 		{.kind = QUIRE_WORK_READ,
-		 .layer = 1,
-		 .read = {.segment = 0, .count = scene->length + SPAN, .out = scene->out}},
+	         .layer = 1,
+	         .read = {.segment = 0,
+	                  .count = scene->length + SPAN,
+	                  .out = scene->out}},
 	};
 	const struct quire_step step = {
 		.segments = segments, .num_segments = 2, .work = work, .num_work = 3};
@@ -117,7 +121,7 @@ static void look(struct scene *scene)
 	                              NUM_PAGES) == QUIRE_OK,
 	       "a snapshot is there");
 	expect(quire_runtime_snapshot(scene->f.runtime, 3, NULL, &snapshot, NULL, 0) ==
-	           QUIRE_NO_REQUEST,
+	               QUIRE_NO_REQUEST,
 	       "a snapshot of nothing is refused");
 }
 
@@ -155,8 +159,10 @@ static enum quire_status queue_gate(void *argument, const struct quire_plan *pla
  * 2 * depth.  So every queue of the device has once been as long as it gets. */
 static void fill_behind_a_gate(struct scene *scene)
 {
-	const struct quire_segment segment = {.request = 1, .span = 0, .at = QUIRE_AT_ANY};
-	struct quire_step step = {.segments = &segment, .num_segments = 1, .run = queue_gate};
+	const struct quire_segment segment = {
+		.request = 1, .span = 0, .at = QUIRE_AT_ANY};
+	struct quire_step step = {
+		.segments = &segment, .num_segments = 1, .run = queue_gate};
 	uint64_t gate_ticket;
 	sem_t gate;
 
@@ -260,9 +266,11 @@ START_TEST(refused_commands_and_full_queues_allocate_nothing)
 		if (i % 3 == 0)
 			status = quire_runtime_close(scene.f.runtime, 77, &ticket);
 		else if (i % 3 == 1)
-			status = quire_runtime_reset(scene.f.runtime, 1, "nowhere", false, &ticket);
+			status = quire_runtime_reset(scene.f.runtime, 1, "nowhere", false,
+			                             &ticket);
 		else
-			status = quire_runtime_try_command(scene.f.runtime, &open, &ticket, &refusal);
+			status = quire_runtime_try_command(scene.f.runtime, &open,
+			                                   &ticket, &refusal);
 		if (status == QUIRE_OK)
 			last = ticket;
 		else
@@ -287,7 +295,8 @@ START_TEST(opening_and_closing_a_request_allocate_nothing)
 	before = atomic_load(&counting.requests);
 	/* More rounds than there are places for requests. */
 	for (int round = 0; round < 3000; round++) {
-		expect(quire_runtime_open(scene.f.runtime, 9, &scene.ticket) == QUIRE_OK, "open");
+		expect(quire_runtime_open(scene.f.runtime, 9, &scene.ticket) == QUIRE_OK,
+		       "open");
 		expect(quire_runtime_close(scene.f.runtime, 9, &scene.ticket) == QUIRE_OK,
 		       "close");
 		await(&scene, scene.ticket, QUIRE_STAGE_RETIRED);

@@ -11,9 +11,9 @@
 #include <string.h>
 
 #define HEADS 3
-#define DIMS 5
+#define DIMS  5
 #define COUNT 7
-#define SEED 0x1234
+#define SEED  0x1234
 
 static struct cmd_pattern pattern;
 static char rows[COUNT * 2 * HEADS * DIMS * 4];

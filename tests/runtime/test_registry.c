@@ -12,17 +12,18 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#define PAGES_MAX 16
-#define PAGE_SIZE 4
+#define PAGES_MAX  16
+#define PAGE_SIZE  4
 #define LABEL_MAIN 0
-#define LABEL_B 1
-#define LABEL_C 2
+#define LABEL_B    1
+#define LABEL_C    2
 
 static void begin(struct quire_registry *registry, int32_t requests_max,
                   int32_t labels_max)
 {
-	ck_assert_int_eq(quire_registry_init(registry, requests_max, labels_max, PAGES_MAX),
-	                 QUIRE_OK);
+	ck_assert_int_eq(
+		quire_registry_init(registry, requests_max, labels_max, PAGES_MAX),
+		QUIRE_OK);
 }
 
 static enum quire_status look(struct quire_registry *registry, uint64_t id, int32_t label,
@@ -94,7 +95,8 @@ START_TEST(slots_are_used_again_for_ever_and_never_by_two)
 	begin(&registry, 3, 1);
 	for (uint64_t id = 0; id < 300; id++) {
 		if (id >= 3)
-			quire_registry_close(&registry, quire_registry_find(&registry, id - 3));
+			quire_registry_close(&registry,
+			                     quire_registry_find(&registry, id - 3));
 		ck_assert_int_eq(quire_registry_open(&registry, id), QUIRE_OK);
 		for (uint64_t a = id < 2 ? 0 : id - 2; a <= id; a++)
 			for (uint64_t b = a + 1; b <= id; b++)
@@ -107,7 +109,7 @@ START_TEST(slots_are_used_again_for_ever_and_never_by_two)
 }
 END_TEST
 
-#define SEED 20260608
+#define SEED           20260608
 #define CHAIN_REQUESTS 8
 
 static uint64_t next_random(uint64_t *state)
@@ -129,17 +131,20 @@ START_TEST(requests_come_and_go_in_any_order_and_all_others_stay)
 	for (int round = 0; round < 5000; round++) {
 		if (num < CHAIN_REQUESTS && next_random(&state) % 2 == 0) {
 			open[num] = next_random(&state) >> 1;
-			ck_assert_int_eq(quire_registry_open(&registry, open[num++]), QUIRE_OK);
+			ck_assert_int_eq(quire_registry_open(&registry, open[num++]),
+			                 QUIRE_OK);
 		} else if (num > 0) {
 			int which = (int)(next_random(&state) % (uint64_t)num);
 
 			closed = open[which];
-			quire_registry_close(&registry, quire_registry_find(&registry, closed));
+			quire_registry_close(&registry,
+			                     quire_registry_find(&registry, closed));
 			open[which] = open[--num];
 		}
 		ck_assert_ptr_null(quire_registry_find(&registry, closed));
 		for (int i = 0; i < num; i++) {
-			struct quire_request *request = quire_registry_find(&registry, open[i]);
+			struct quire_request *request =
+				quire_registry_find(&registry, open[i]);
 
 			ck_assert_ptr_nonnull(request);
 			ck_assert_uint_eq(request->id, open[i]);
@@ -167,7 +172,8 @@ START_TEST(a_reopened_request_starts_empty_above_every_generation_it_had)
 		ck_assert_int_eq(after.num_pages, 0);
 		if (round > 0)
 			ck_assert_uint_gt(after.generation, before.generation);
-		extend(request, quire_request_find(request, LABEL_MAIN), 0, 1 + round % 3);
+		extend(request, quire_request_find(request, LABEL_MAIN), 0,
+		       1 + round % 3);
 		stream = quire_request_add(&registry, request, LABEL_B);
 		if (round > 0)
 			ck_assert_uint_gt(stream->generation, before.generation);
@@ -175,7 +181,8 @@ START_TEST(a_reopened_request_starts_empty_above_every_generation_it_had)
 			extend(request, stream, 5, 1);
 		ck_assert_int_eq(look(&registry, 1, round % 2, &before), QUIRE_OK);
 		quire_registry_close(&registry, request);
-		ck_assert_int_eq(look(&registry, 1, LABEL_MAIN, &after), QUIRE_NO_REQUEST);
+		ck_assert_int_eq(look(&registry, 1, LABEL_MAIN, &after),
+		                 QUIRE_NO_REQUEST);
 	}
 	quire_registry_end(&registry);
 }
@@ -265,9 +272,9 @@ START_TEST(a_snapshot_copies_as_many_pages_as_there_is_room_for)
 
 		for (int i = 0; i < PAGES_MAX + 3; i++)
 			pages[i] = -1;
-		ck_assert_int_eq(
-			quire_registry_snapshot(&registry, 1, LABEL_MAIN, &snapshot, pages, room),
-			QUIRE_OK);
+		ck_assert_int_eq(quire_registry_snapshot(&registry, 1, LABEL_MAIN,
+		                                         &snapshot, pages, room),
+		                 QUIRE_OK);
 		ck_assert_int_eq(snapshot.num_pages, PAGES_MAX);
 		for (int i = 0; i < PAGES_MAX + 3; i++)
 			ck_assert_int_eq(pages[i], i < copied ? 20 + i : -1);
@@ -283,8 +290,8 @@ END_TEST
  * length = num_pages * PAGE_SIZE, every page = 100 * r + generation mod 97, step =
  * generation, or 0 when it is empty.
  */
-#define ROUNDS 30000
-#define READERS 2
+#define ROUNDS     30000
+#define READERS    2
 #define SEEN_LEAST 3000 /* states, by every reader */
 
 struct scene {
@@ -305,8 +312,8 @@ static const char *read_once(struct scene *scene, uint64_t id, uint64_t *newest,
 {
 	struct quire_snapshot snapshot = {.length = 0};
 	int32_t pages[PAGES_MAX];
-	enum quire_status status = quire_registry_snapshot(&scene->registry, id, LABEL_MAIN,
-	                                                   &snapshot, pages, PAGES_MAX);
+	enum quire_status status = quire_registry_snapshot(
+		&scene->registry, id, LABEL_MAIN, &snapshot, pages, PAGES_MAX);
 
 	if (status == QUIRE_NO_REQUEST)
 		return NULL;
@@ -368,8 +375,8 @@ static void change(struct quire_request *request, uint64_t id, int32_t num_pages
 
 static void act(struct scene *scene)
 {
-	for (int32_t round = 0; round < ROUNDS || atomic_load(&scene->satisfied) < READERS;
-	     round++) {
+	for (int32_t round = 0;
+	     round < ROUNDS || atomic_load(&scene->satisfied) < READERS; round++) {
 		uint64_t id = 1 + (uint64_t)(round / 2) % 2;
 		struct quire_request *request = quire_registry_find(&scene->registry, id);
 
@@ -377,7 +384,8 @@ static void act(struct scene *scene)
 			request = quire_registry_find(&scene->registry, 3 - id);
 			if (request != NULL)
 				quire_registry_close(&scene->registry, request);
-			ck_assert_int_eq(quire_registry_open(&scene->registry, id), QUIRE_OK);
+			ck_assert_int_eq(quire_registry_open(&scene->registry, id),
+			                 QUIRE_OK);
 			request = quire_registry_find(&scene->registry, id);
 		}
 		change(request, id, 1 + round % PAGES_MAX);
@@ -393,7 +401,8 @@ START_TEST(no_reader_sees_two_requests_or_two_states_mixed)
 	begin(&scene.registry, 1, 1);
 	for (int i = 0; i < READERS; i++) {
 		readers[i] = (struct reader){.scene = &scene, .seed = (uint64_t)i};
-		ck_assert_int_eq(pthread_create(&threads[i], NULL, read_on, &readers[i]), 0);
+		ck_assert_int_eq(pthread_create(&threads[i], NULL, read_on, &readers[i]),
+		                 0);
 	}
 	act(&scene);
 	atomic_store(&scene.over, true);
@@ -407,10 +416,10 @@ END_TEST
 
 /* Beside one request that stays, in a chain that it shares with others which come and go:
  * a reader that stands on another's node when that is closed still finds its way on. */
-#define STAYS 17
-#define WALKERS 4
-#define NEIGHBOURS 8
-#define WALK_NS 700000000 /* so that walkers lose their core on the way, many times */
+#define STAYS       17
+#define WALKERS     4
+#define NEIGHBOURS  8
+#define WALK_NS     700000000 /* so that walkers lose their core on the way, many times */
 #define WALKS_LEAST 1000
 
 struct walker {
@@ -428,7 +437,8 @@ static void *look_for_it(void *argument)
 		struct quire_snapshot snapshot;
 
 		if (walker->status == QUIRE_OK)
-			walker->status = look(&walker->scene->registry, STAYS, LABEL_MAIN, &snapshot);
+			walker->status = look(&walker->scene->registry, STAYS, LABEL_MAIN,
+			                      &snapshot);
 		if (++walks == WALKS_LEAST)
 			atomic_fetch_add(&walker->scene->satisfied, 1);
 	}
@@ -444,7 +454,8 @@ static void come_and_go(struct quire_registry *registry, uint64_t id)
 /* Ids whose nodes are linked in front of the one that stays. */
 static void find_neighbours(struct quire_registry *registry, uint64_t *ids)
 {
-	const struct quire_request_node *stays = quire_registry_find(registry, STAYS)->node;
+	const struct quire_request_node *stays =
+		quire_registry_find(registry, STAYS)->node;
 	int n = 0;
 
 	for (uint64_t id = STAYS + 1; n < NEIGHBOURS; id++) {
@@ -471,11 +482,12 @@ START_TEST(a_request_that_stays_is_always_found)
 	find_neighbours(&scene.registry, ids);
 	for (int i = 0; i < WALKERS; i++) {
 		walkers[i] = (struct walker){.scene = &scene, .status = QUIRE_OK};
-		ck_assert_int_eq(pthread_create(&threads[i], NULL, look_for_it, &walkers[i]), 0);
+		ck_assert_int_eq(
+			pthread_create(&threads[i], NULL, look_for_it, &walkers[i]), 0);
 	}
 	end_ns = quire_now_ns() + WALK_NS;
-	for (int i = 0; quire_now_ns() < end_ns || atomic_load(&scene.satisfied) < WALKERS;
-	     i++) {
+	for (int i = 0;
+	     quire_now_ns() < end_ns || atomic_load(&scene.satisfied) < WALKERS; i++) {
 		come_and_go(&scene.registry, ids[i % NEIGHBOURS]);
 		come_and_go(&scene.registry, next_random(&state) | 1ull << 62);
 	}
@@ -500,7 +512,8 @@ int main(void)
 	tcase_add_test(tcase, ids_of_every_size_are_told_apart);
 	tcase_add_test(tcase, slots_are_used_again_for_ever_and_never_by_two);
 	tcase_add_test(tcase, requests_come_and_go_in_any_order_and_all_others_stay);
-	tcase_add_test(tcase, a_reopened_request_starts_empty_above_every_generation_it_had);
+	tcase_add_test(tcase,
+	               a_reopened_request_starts_empty_above_every_generation_it_had);
 	tcase_add_test(tcase, a_request_has_so_many_labels_and_no_more);
 	tcase_add_test(tcase, a_stream_that_was_taken_back_was_never_seen);
 	tcase_add_test(tcase, a_change_is_seen_when_it_is_shown_and_not_before);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One list of commands, one answer: whatever the ring's depth, the device, the threads and
- * their delays, every outcome, every table, every page id and the run's digest are the same.
+ * One list of commands, one answer: whatever the ring's depth, the device, the threads
+ * and their delays, every outcome, every table, every page id and the run's digest are
+ * the same.
  */
 #include "config.h"
 
@@ -109,8 +110,10 @@ static void begin(struct run *run)
 	};
 	struct quire_runtime_config config = run->list->config;
 
-	ck_assert_int_eq(quire_device_create(run->way.device, &run->device, NULL), QUIRE_OK);
-	ck_assert_int_eq(quire_cache_create(run->device, &shape, &run->cache, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_device_create(run->way.device, &run->device, NULL),
+	                 QUIRE_OK);
+	ck_assert_int_eq(quire_cache_create(run->device, &shape, &run->cache, NULL),
+	                 QUIRE_OK);
 	config.cache = run->cache;
 	config.threads = run->way.threads;
 	config.depth = run->way.depth;
@@ -155,7 +158,8 @@ static void give(struct run *run, int32_t number)
 	do {
 		for (int32_t i = dice_below(&run->dice, 4); i > 0; i--)
 			poll_one(run);
-		status = quire_runtime_command(run->runtime, &command, &result->ticket, NULL);
+		status = quire_runtime_command(run->runtime, &command, &result->ticket,
+		                               NULL);
 	} while (status == QUIRE_WOULD_BLOCK);
 	result->status = status;
 	if (status == QUIRE_OK)
@@ -170,8 +174,9 @@ static void finish(struct run *run, struct result *result)
 	do {
 		if (run->way.threads == QUIRE_THREADS_CALLER && !poll_one(run))
 			sched_yield();
-		status = quire_runtime_wait(run->runtime, result->ticket, QUIRE_STAGE_RETIRED,
-		                            QUIRE_NO_DEADLINE, &outcome);
+		status = quire_runtime_wait(run->runtime, result->ticket,
+		                            QUIRE_STAGE_RETIRED, QUIRE_NO_DEADLINE,
+		                            &outcome);
 	} while (status == QUIRE_WOULD_BLOCK);
 	ck_assert_int_eq(status, QUIRE_OK);
 	result->status = outcome.refusal.status;
@@ -218,11 +223,13 @@ static void compare(const struct run *expected, const struct run *got)
 	for (int32_t i = 0; i < expected->list->num_commands; i++) {
 		const struct result *a = &expected->results[i], *b = &got->results[i];
 
-		ck_assert_msg(a->status == b->status && a->detail == b->detail,
-		              "seed %llu, command %d: %s %lld, but %s %lld at depth %d on %s",
-		              (unsigned long long)got->list->seed, i, quire_status_name(a->status),
-		              (long long)a->detail, quire_status_name(b->status),
-		              (long long)b->detail, got->way.depth, got->way.device);
+		ck_assert_msg(
+			a->status == b->status && a->detail == b->detail,
+			"seed %llu, command %d: %s %lld, but %s %lld at depth %d on %s",
+			(unsigned long long)got->list->seed, i,
+			quire_status_name(a->status), (long long)a->detail,
+			quire_status_name(b->status), (long long)b->detail,
+			got->way.depth, got->way.device);
 		ck_assert_uint_eq(b->digest, a->digest);
 		ck_assert_uint_eq(b->digest, b->planned);
 		ck_assert((a->image == NULL) == (b->image == NULL));
@@ -245,8 +252,8 @@ static void run_every_way(uint64_t seed)
 {
 	static const int32_t depths[] = {1, 2, 3, 5, 16, 64};
 	static const char *const devices[] = {"cpu", "cpu:inline"};
-	const struct way first = {.depth = 1, .device = "cpu:inline",
-	                          .threads = QUIRE_THREADS_CALLER};
+	const struct way first = {
+		.depth = 1, .device = "cpu:inline", .threads = QUIRE_THREADS_CALLER};
 	struct list list;
 	struct run *expected;
 	int32_t plans = 0;
@@ -260,7 +267,8 @@ static void run_every_way(uint64_t seed)
 		const struct way way = {
 			.depth = depths[i / 8],
 			.device = devices[i / 4 % 2],
-			.threads = i / 2 % 2 == 0 ? QUIRE_THREADS_LIBRARY : QUIRE_THREADS_CALLER,
+			.threads = i / 2 % 2 == 0 ? QUIRE_THREADS_LIBRARY
+		                                  : QUIRE_THREADS_CALLER,
 			.delays = i % 2 == 0,
 		};
 		struct run *run = run_list(&list, &way);
@@ -281,8 +289,8 @@ END_TEST
 /* A digest that never differs would be as equal. */
 START_TEST(another_list_has_another_digest)
 {
-	const struct way way = {.depth = 2, .device = "cpu:inline",
-	                        .threads = QUIRE_THREADS_CALLER};
+	const struct way way = {
+		.depth = 2, .device = "cpu:inline", .threads = QUIRE_THREADS_CALLER};
 	uint64_t digests[6];
 
 	for (uint64_t seed = 0; seed < 6; seed++) {
@@ -306,7 +314,8 @@ static Suite *suite(void)
 	TCase *ways = tcase_create("ways");
 
 	tcase_set_timeout(ways, 120);
-	tcase_add_loop_test(ways, the_digest_of_a_run_depends_on_its_commands_alone, 101, 107);
+	tcase_add_loop_test(ways, the_digest_of_a_run_depends_on_its_commands_alone, 101,
+	                    107);
 	tcase_add_test(ways, another_list_has_another_digest);
 	suite_add_tcase(s, ways);
 	return s;

@@ -23,7 +23,7 @@ static const struct {
 };
 
 #define NUM_KNOWN ((int)(sizeof(known) / sizeof(known[0])))
-#define TEXT_MAX 512
+#define TEXT_MAX  512
 
 /* Every field differs from every other, so that a sentence shows which ones it took. */
 static struct quire_refusal full_refusal(int status)
@@ -74,14 +74,17 @@ START_TEST(every_status_gives_a_sentence)
 {
 	for (int i = 0; i <= NUM_KNOWN; i++) {
 		const struct quire_refusal full = full_refusal(i);
-		const struct quire_refusal bare = {.status = (enum quire_status)i, .what = ""};
+		const struct quire_refusal bare = {.status = (enum quire_status)i,
+		                                   .what = ""};
 		char text[TEXT_MAX];
 
-		ck_assert_uint_lt(quire_refusal_text(&full, text, sizeof(text)), sizeof(text));
+		ck_assert_uint_lt(quire_refusal_text(&full, text, sizeof(text)),
+		                  sizeof(text));
 		ck_assert_uint_gt(strlen(text), 3);
 		ck_assert_ptr_null(strchr(text, '\n'));
 		ck_assert_ptr_null(strstr(text, "(null)"));
-		ck_assert_uint_lt(quire_refusal_text(&bare, text, sizeof(text)), sizeof(text));
+		ck_assert_uint_lt(quire_refusal_text(&bare, text, sizeof(text)),
+		                  sizeof(text));
 		ck_assert_ptr_null(strstr(text, "(null)"));
 	}
 }
@@ -99,10 +102,12 @@ START_TEST(a_short_buffer_gets_the_start_and_the_true_length)
 		ck_assert_uint_eq(quire_refusal_text(&refusal, NULL, 0), length);
 		for (size_t size = 1; size <= length + 2; size++) {
 			size_t kept = size - 1 < length ? size - 1 : length;
-			char *text = malloc(size); /* so that a sanitizer sees a byte too many */
+			char *text = malloc(
+				size); /* so that a sanitizer sees a byte too many */
 
 			ck_assert_ptr_nonnull(text);
-			ck_assert_uint_eq(quire_refusal_text(&refusal, text, size), length);
+			ck_assert_uint_eq(quire_refusal_text(&refusal, text, size),
+			                  length);
 			ck_assert_uint_eq(strlen(text), kept);
 			ck_assert_int_eq(memcmp(text, whole, kept), 0);
 			free(text);
@@ -157,9 +162,10 @@ START_TEST(a_sentence_names_what_the_header_promises)
 
 		(void)quire_refusal_text(&refusal, text, sizeof(text));
 		for (int w = 0; w < 5 && promised[i].words[w] != NULL; w++)
-			ck_assert_msg(strstr(text, promised[i].words[w]) != NULL, "%s lacks %s: %s",
-			              quire_status_name(promised[i].status), promised[i].words[w],
-			              text);
+			ck_assert_msg(strstr(text, promised[i].words[w]) != NULL,
+			              "%s lacks %s: %s",
+			              quire_status_name(promised[i].status),
+			              promised[i].words[w], text);
 	}
 }
 END_TEST
@@ -177,7 +183,8 @@ END_TEST
 
 START_TEST(a_broken_rule_names_its_page_when_no_stream_is_named)
 {
-	struct quire_refusal refusal = {.status = QUIRE_BROKEN, .what = "a rule", .page = 0};
+	struct quire_refusal refusal = {
+		.status = QUIRE_BROKEN, .what = "a rule", .page = 0};
 	char text[TEXT_MAX];
 
 	(void)quire_refusal_text(&refusal, text, sizeof(text));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Steps in full: tables as the callbacks see them, built-in work, padding, captured shapes. */
+/* Steps in full: tables as the callbacks see them, built-in work, padding, captured
+ * shapes. */
 #include "fixture.h"
 
 #include <check.h>
@@ -15,8 +16,10 @@ static void fill(float *rows, int32_t tokens, float base)
 		rows[i] = base + (float)(10 * (i / ROW) + i % ROW);
 }
 
-/* Where a token's K of a layer lies, by the documented formula for [L, P, 2, ps, H, D]. */
-static float *slot(struct fixture *f, int64_t layer, int64_t page, int64_t kv, int64_t token)
+/* Where a token's K of a layer lies, by the documented formula for [L, P, 2, ps, H, D].
+ * */
+static float *slot(struct fixture *f, int64_t layer, int64_t page, int64_t kv,
+                   int64_t token)
 {
 	const struct quire_shape *s = quire_cache_shape(f->cache);
 	float *data = quire_cache_data_ptr(f->cache);
@@ -33,8 +36,9 @@ START_TEST(built_in_writes_land_in_the_slots_of_the_new_tokens)
 	float k[6 * ROW], v[6 * ROW];
 	const struct quire_segment segments[] = {{.request = 1, .span = 3, .at = 3},
 	                                         {.request = 2, .span = 3, .at = 0}};
-	const struct quire_work work = {
-		.kind = QUIRE_WORK_WRITE, .layer = 1, .write = {.dtype = QUIRE_F32, .k = k, .v = v}};
+	const struct quire_work work = {.kind = QUIRE_WORK_WRITE,
+	                                .layer = 1,
+	                                .write = {.dtype = QUIRE_F32, .k = k, .v = v}};
 	const struct quire_step step = {
 		.segments = segments, .num_segments = 2, .work = &work, .num_work = 1};
 
@@ -43,8 +47,10 @@ START_TEST(built_in_writes_land_in_the_slots_of_the_new_tokens)
 	fill(v, 6, 500);
 	ck_assert_int_eq(open_now(&f, 1), QUIRE_OK);
 	ck_assert_int_eq(open_now(&f, 2), QUIRE_OK);
-	ck_assert_int_eq(extend_now(&f, 1, NULL, 3, 0).refusal.status, QUIRE_OK); /* page 0 */
-	ck_assert_int_eq(submit_now(&f, &step).refusal.status, QUIRE_OK); /* pages 1 and 2 */
+	ck_assert_int_eq(extend_now(&f, 1, NULL, 3, 0).refusal.status,
+	                 QUIRE_OK); /* page 0 */
+	ck_assert_int_eq(submit_now(&f, &step).refusal.status,
+	                 QUIRE_OK); /* pages 1 and 2 */
 	/* Request 1: token 3 in page 0, tokens 4 and 5 in page 1; request 2: page 2. */
 	ck_assert_float_eq(*slot(&f, 1, 0, 0, 3), 100);
 	ck_assert_float_eq(*slot(&f, 1, 1, 0, 0), 110);
@@ -67,10 +73,14 @@ START_TEST(built_in_reads_gather_any_part_of_a_context)
 	for (int32_t first = 0; first <= 11; first++) {
 		int32_t count = 11 - first;
 		const struct quire_work work[] = {
-			{.kind = QUIRE_WORK_WRITE, .write = {.dtype = QUIRE_F32, .k = k, .v = v}},
-			{.kind = QUIRE_WORK_READ, .read = {.first = first, .count = count, .out = out}}};
-		const struct quire_step step = {
-			.segments = &segment, .num_segments = 1, .work = work, .num_work = 2};
+			{.kind = QUIRE_WORK_WRITE,
+		         .write = {.dtype = QUIRE_F32, .k = k, .v = v}},
+			{.kind = QUIRE_WORK_READ,
+		         .read = {.first = first, .count = count, .out = out}}};
+		const struct quire_step step = {.segments = &segment,
+		                                .num_segments = 1,
+		                                .work = work,
+		                                .num_work = 2};
 
 		fixture_start(&f, 8, 4);
 		memset(out, 0xff, sizeof(out));
@@ -79,10 +89,11 @@ START_TEST(built_in_reads_gather_any_part_of_a_context)
 		for (int32_t i = 0; i < count * 2 * ROW; i++) {
 			int32_t token = first + i / (2 * ROW), kv = i / ROW % 2;
 
-			ck_assert_float_eq(out[i], (float)(1000 * kv + 10 * token + i % ROW));
+			ck_assert_float_eq(out[i],
+			                   (float)(1000 * kv + 10 * token + i % ROW));
 		}
 		for (int32_t i = count * 2 * ROW; i < 11 * 2 * ROW; i++)
-			ck_assert(isnan(out[i])); /* 0xff.. is a NaN: nothing behind was written */
+			ck_assert(isnan(out[i])); /* 0xff..: nothing behind was written */
 		fixture_end(&f);
 	}
 }
@@ -96,13 +107,20 @@ START_TEST(a_built_in_page_copy_moves_every_layer_of_one_page)
 	                                         {.request = 2, .span = 9, .at = 0}};
 	const struct quire_work work[] = {
 		{.kind = QUIRE_WORK_COPY,
-		 .copy = {.source_segment = 0, .source_page = 0, .target_segment = 1, .target_page = 2}},
-		{.kind = QUIRE_WORK_READ, .layer = 1, .read = {.segment = 1, .first = 8, .count = 1,
-		                                               .out = out}}};
+	         .copy = {.source_segment = 0,
+	                  .source_page = 0,
+	                  .target_segment = 1,
+	                  .target_page = 2}},
+		{.kind = QUIRE_WORK_READ,
+	         .layer = 1,
+	         .read = {.segment = 1, .first = 8, .count = 1, .out = out}}};
 	struct quire_step step = {.segments = segments, .num_segments = 1};
-	struct quire_work write[] = {
-		{.kind = QUIRE_WORK_WRITE, .layer = 0, .write = {.dtype = QUIRE_F32, .k = k, .v = v}},
-		{.kind = QUIRE_WORK_WRITE, .layer = 1, .write = {.dtype = QUIRE_F32, .k = v, .v = k}}};
+	struct quire_work write[] = {{.kind = QUIRE_WORK_WRITE,
+	                              .layer = 0,
+	                              .write = {.dtype = QUIRE_F32, .k = k, .v = v}},
+	                             {.kind = QUIRE_WORK_WRITE,
+	                              .layer = 1,
+	                              .write = {.dtype = QUIRE_F32, .k = v, .v = k}}};
 	struct quire_segment again[2];
 
 	fixture_start(&f, 8, 4);
@@ -119,7 +137,8 @@ START_TEST(a_built_in_page_copy_moves_every_layer_of_one_page)
 	step.segments = again;
 	step.num_segments = 2;
 	step.work = work;
-	ck_assert_int_eq(submit_now(&f, &step).refusal.status, QUIRE_OK); /* pages 1, 2, 3 */
+	ck_assert_int_eq(submit_now(&f, &step).refusal.status,
+	                 QUIRE_OK); /* pages 1, 2, 3 */
 	for (int32_t token = 0; token < 4; token++) {
 		ck_assert_float_eq(*slot(&f, 0, 3, 0, token), (float)(100 + 10 * token));
 		ck_assert_float_eq(*slot(&f, 0, 3, 1, token), (float)(500 + 10 * token));
@@ -141,12 +160,13 @@ START_TEST(built_in_work_outside_its_streams_is_invalid_and_named)
 		{.kind = QUIRE_WORK_WRITE, .write = {.dtype = 17, .k = rows, .v = rows}},
 		{.kind = QUIRE_WORK_WRITE, .write = {.k = rows}},
 		{.kind = QUIRE_WORK_READ, .layer = -1, .read = {.count = 1, .out = rows}},
-		{.kind = QUIRE_WORK_READ, .read = {.segment = 1, .count = 1, .out = rows}},
+		{.kind = QUIRE_WORK_READ,
+	         .read = {.segment = 1, .count = 1, .out = rows}},
 		{.kind = QUIRE_WORK_READ, .read = {.first = 3, .count = 2, .out = rows}},
 		{.kind = QUIRE_WORK_READ, .read = {.first = -1, .count = 2, .out = rows}},
 		{.kind = QUIRE_WORK_READ, .read = {.count = 1}},
 		{.kind = QUIRE_WORK_READ,
-		 .read = {.first = INT32_MAX, .count = INT32_MAX, .out = rows}},
+	         .read = {.first = INT32_MAX, .count = INT32_MAX, .out = rows}},
 		{.kind = QUIRE_WORK_COPY, .copy = {.source_page = 1}},
 		{.kind = QUIRE_WORK_COPY, .copy = {.target_page = 1}},
 		{.kind = QUIRE_WORK_COPY, .copy = {.target_segment = -1}},
@@ -197,19 +217,22 @@ static enum quire_status look(void *argument, struct quire_plan *plan)
 	return QUIRE_OK;
 }
 
-/* Padding goes to the sink: a write over all padded tokens leaves every other page alone. */
+/* Padding goes to the sink: a write over all padded tokens leaves every other page alone.
+ * */
 static enum quire_status write_all_tokens(void *argument, const struct quire_plan *plan,
                                           struct quire_dstream *compute)
 {
 	struct fixture *f = argument;
 	static float rows[64 * ROW];
 	const struct quire_table *table = &plan->tables[0];
-	const struct quire_slots slots = {.page = quire_plan_device(plan, table->slot_page),
-	                                  .offset = quire_plan_device(plan, table->slot_offset),
-	                                  .n = table->bucket_tokens};
+	const struct quire_slots slots = {
+		.page = quire_plan_device(plan, table->slot_page),
+		.offset = quire_plan_device(plan, table->slot_offset),
+		.n = table->bucket_tokens};
 
 	fill(rows, table->bucket_tokens, 1);
-	return quire_cache_write_tokens(f->cache, compute, 0, &slots, rows, rows, QUIRE_F32, NULL);
+	return quire_cache_write_tokens(f->cache, compute, 0, &slots, rows, rows,
+	                                QUIRE_F32, NULL);
 }
 
 START_TEST(padding_rows_write_to_the_sink_and_nowhere_else)
@@ -217,8 +240,12 @@ START_TEST(padding_rows_write_to_the_sink_and_nowhere_else)
 	struct fixture f;
 	const struct quire_segment segments[] = {{.request = 1, .span = 1, .at = 0},
 	                                         {.request = 2, .span = 2, .at = 0}};
-	struct quire_step step = {.segments = segments, .num_segments = 2, .bucket_rows = 4,
-	                          .bucket_tokens = 60, .run = write_all_tokens, .run_argument = &f};
+	struct quire_step step = {.segments = segments,
+	                          .num_segments = 2,
+	                          .bucket_rows = 4,
+	                          .bucket_tokens = 60,
+	                          .run = write_all_tokens,
+	                          .run_argument = &f};
 	struct quire_refusal refusal;
 
 	fixture_begin(&f, "cpu:inline", 8, 4);
@@ -235,7 +262,8 @@ START_TEST(padding_rows_write_to_the_sink_and_nowhere_else)
 	ck_assert_int_eq(seen_last[2], 4); /* as an empty row */
 	ck_assert_int_eq(seen_request[1], 2);
 	ck_assert_int_eq(seen_request[3], -1);
-	ck_assert_float_eq(*slot(&f, 0, 1, 0, 0), 1); /* the live tokens are where they belong */
+	ck_assert_float_eq(*slot(&f, 0, 1, 0, 0),
+	                   1); /* the live tokens are where they belong */
 	ck_assert_float_eq(*slot(&f, 0, 2, 0, 1), 21);
 	for (int64_t page = 0; page < 8; page++)
 		for (int64_t token = 0; token < 4; token++) {
@@ -260,8 +288,8 @@ START_TEST(tokens_that_are_not_committed_do_not_count)
 {
 	struct fixture f;
 	const struct quire_segment segment = {.request = 1, .span = 6, .at = 3};
-	struct quire_step step = {.segments = &segment, .num_segments = 1,
-	                          .flags = QUIRE_STEP_NO_COMMIT};
+	struct quire_step step = {
+		.segments = &segment, .num_segments = 1, .flags = QUIRE_STEP_NO_COMMIT};
 
 	fixture_start(&f, 8, 4);
 	ck_assert_int_eq(open_now(&f, 1), QUIRE_OK);
@@ -290,8 +318,9 @@ static enum quire_status stamp_user_bytes(void *argument, struct quire_plan *pla
 static enum quire_status read_user_bytes(void *argument, const struct quire_plan *plan,
                                          struct quire_dstream *compute)
 {
-	const struct quire_range range = {
-		.target = argument, .source = quire_plan_device(plan, plan->user), .bytes = 24};
+	const struct quire_range range = {.target = argument,
+	                                  .source = quire_plan_device(plan, plan->user),
+	                                  .bytes = 24};
 
 	return quire_dstream_copy(compute, &range, 1);
 }
@@ -300,9 +329,12 @@ START_TEST(user_bytes_travel_with_the_tables)
 {
 	struct fixture f;
 	unsigned char got[24] = {0};
-	const struct quire_segment segment = {.request = 1, .span = 1, .at = QUIRE_AT_ANY};
-	const struct quire_step step = {
-		.segments = &segment, .num_segments = 1, .run = read_user_bytes, .run_argument = got};
+	const struct quire_segment segment = {
+		.request = 1, .span = 1, .at = QUIRE_AT_ANY};
+	const struct quire_step step = {.segments = &segment,
+	                                .num_segments = 1,
+	                                .run = read_user_bytes,
+	                                .run_argument = got};
 
 	fixture_begin(&f, "cpu:inline", 8, 4);
 	f.config.user_bytes = 24;
@@ -370,7 +402,8 @@ START_TEST(a_block_table_lists_each_rows_pages)
 	fixture_create(&f);
 	ck_assert_int_eq(open_now(&f, 1), QUIRE_OK);
 	ck_assert_int_eq(open_now(&f, 2), QUIRE_OK);
-	ck_assert_int_eq(extend_now(&f, 1, NULL, 7, 0).refusal.status, QUIRE_OK); /* pages 0, 1 */
+	ck_assert_int_eq(extend_now(&f, 1, NULL, 7, 0).refusal.status,
+	                 QUIRE_OK); /* pages 0, 1 */
 	ck_assert_int_eq(submit_now(&f, &step).pages_taken, 3);
 	for (int32_t i = 0; i < 6; i++)
 		ck_assert_int_eq(blocks[i], expected[i]);
@@ -400,7 +433,8 @@ static Suite *suite(void)
 	tcase_add_test(tables, tokens_that_are_not_committed_do_not_count);
 	tcase_add_test(tables, a_block_table_lists_each_rows_pages);
 	tcase_add_test(callbacks, user_bytes_travel_with_the_tables);
-	tcase_add_test(callbacks, a_failing_on_plan_takes_its_step_back_and_fails_the_runtime);
+	tcase_add_test(callbacks,
+	               a_failing_on_plan_takes_its_step_back_and_fails_the_runtime);
 	suite_add_tcase(s, work);
 	suite_add_tcase(s, tables);
 	suite_add_tcase(s, callbacks);

@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define PAGES 64
+#define PAGES     64
 #define PAGE_SIZE 4
 
 static uint64_t state_of(struct quire_tickets *tickets, uint64_t ticket)
@@ -47,10 +47,12 @@ START_TEST(a_cell_is_drawn_again_only_once_its_ticket_has_retired)
 	for (uint64_t ticket = 1; ticket <= 5 * cells; ticket++) {
 		ck_assert(quire_ticket_is_free(&tickets, ticket));
 		quire_ticket_draw(&tickets, ticket);
-		for (int stage = QUIRE_STAGE_QUEUED; stage < QUIRE_STAGE_RETIRED; stage++) {
+		for (int stage = QUIRE_STAGE_QUEUED; stage < QUIRE_STAGE_RETIRED;
+		     stage++) {
 			quire_ticket_advance(&tickets, ticket, (enum quire_stage)stage);
 			ck_assert_uint_eq(state_of(&tickets, ticket) / 4, ticket);
-			ck_assert_uint_eq(state_of(&tickets, ticket) % 4, (uint64_t)stage);
+			ck_assert_uint_eq(state_of(&tickets, ticket) % 4,
+			                  (uint64_t)stage);
 			ck_assert(!quire_ticket_is_free(&tickets, ticket + cells));
 			ck_assert(quire_ticket_is_free(&tickets, ticket + 1));
 		}
@@ -137,7 +139,8 @@ START_TEST(no_outcome_is_told_before_it_is_decided)
 	fixture_start(&f, PAGES, PAGE_SIZE);
 	ck_assert_int_eq(quire_runtime_close(f.runtime, 99, &ticket), QUIRE_OK);
 	ck_assert_int_eq(
-		quire_runtime_wait(f.runtime, ticket, QUIRE_STAGE_QUEUED, 0, &outcome), QUIRE_OK);
+		quire_runtime_wait(f.runtime, ticket, QUIRE_STAGE_QUEUED, 0, &outcome),
+		QUIRE_OK);
 	ck_assert_int_eq(outcome.stage, QUIRE_STAGE_QUEUED);
 	ck_assert_int_eq(outcome.refusal.status, QUIRE_OK);
 	ck_assert_uint_eq(outcome.step, 0);
@@ -163,7 +166,8 @@ START_TEST(the_last_tickets_stay_readable_and_older_ones_are_refused)
 		ck_assert_uint_eq(newest, i);
 		settle(&f);
 		for (uint64_t age = 0; age < 8 && age < newest; age++)
-			ck_assert_int_eq(stage_now(&f, newest - age, QUIRE_STAGE_RETIRED), QUIRE_OK);
+			ck_assert_int_eq(stage_now(&f, newest - age, QUIRE_STAGE_RETIRED),
+			                 QUIRE_OK);
 	}
 	ck_assert_int_eq(stage_now(&f, newest - 16, QUIRE_STAGE_QUEUED), QUIRE_INVALID);
 	ck_assert_int_eq(stage_now(&f, UINT64_MAX, QUIRE_STAGE_QUEUED), QUIRE_INVALID);
@@ -183,16 +187,19 @@ START_TEST(a_command_without_a_free_cell_is_put_off_and_draws_nothing)
 	fixture_create(&f);
 	ck_assert_uint_eq(open_later(&f, 1), 1);
 	ck_assert_uint_eq(open_later(&f, 2), 2);
-	ck_assert_int_eq(quire_runtime_try_command(f.runtime, &command, &ticket, &refusal),
-	                 QUIRE_AGAIN);
+	ck_assert_int_eq(
+		quire_runtime_try_command(f.runtime, &command, &ticket, &refusal),
+		QUIRE_AGAIN);
 	ck_assert_int_eq(refusal.status, QUIRE_AGAIN);
 	/* The thread that drives the runtime would wait for itself. */
 	ck_assert_int_eq(quire_runtime_command(f.runtime, &command, &ticket, &refusal),
 	                 QUIRE_WOULD_BLOCK);
 	ck_assert_uint_eq(ticket, 123);
-	ck_assert(quire_planner_poll(f.runtime)); /* decides ticket 1, whose cell 3 needs */
-	ck_assert_int_eq(quire_runtime_try_command(f.runtime, &command, &ticket, &refusal),
-	                 QUIRE_OK);
+	ck_assert(
+		quire_planner_poll(f.runtime)); /* decides ticket 1, whose cell 3 needs */
+	ck_assert_int_eq(
+		quire_runtime_try_command(f.runtime, &command, &ticket, &refusal),
+		QUIRE_OK);
 	ck_assert_uint_eq(ticket, 3);
 	settle(&f);
 	fixture_end(&f);
@@ -224,8 +231,10 @@ START_TEST(many_threads_may_wait_for_tickets_of_a_runtime_that_another_drives)
 
 	fixture_start(&f, PAGES, PAGE_SIZE);
 	for (int i = 0; i < 8; i++) {
-		waiters[i] = (struct waiter){.f = &f, .ticket = open_later(&f, (uint64_t)i % 4)};
-		ck_assert_int_eq(pthread_create(&threads[i], NULL, wait_long, &waiters[i]), 0);
+		waiters[i] = (struct waiter){.f = &f,
+		                             .ticket = open_later(&f, (uint64_t)i % 4)};
+		ck_assert_int_eq(
+			pthread_create(&threads[i], NULL, wait_long, &waiters[i]), 0);
 	}
 	settle(&f);
 	for (int i = 0; i < 8; i++) {
@@ -247,13 +256,15 @@ int main(void)
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, every_cell_is_free_at_first_and_no_ticket_is_in_it);
 	tcase_add_test(tcase, a_cell_is_drawn_again_only_once_its_ticket_has_retired);
-	tcase_add_test(tcase, a_new_ticket_inherits_nothing_from_the_last_one_in_its_cell);
+	tcase_add_test(tcase,
+	               a_new_ticket_inherits_nothing_from_the_last_one_in_its_cell);
 	tcase_add_test(tcase, a_step_goes_through_its_stages_one_by_one);
 	tcase_add_test(tcase, no_outcome_is_told_before_it_is_decided);
 	tcase_add_test(tcase, the_last_tickets_stay_readable_and_older_ones_are_refused);
 	tcase_add_test(tcase, a_command_without_a_free_cell_is_put_off_and_draws_nothing);
-	tcase_add_test(tcase,
-	               many_threads_may_wait_for_tickets_of_a_runtime_that_another_drives);
+	tcase_add_test(
+		tcase,
+		many_threads_may_wait_for_tickets_of_a_runtime_that_another_drives);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);

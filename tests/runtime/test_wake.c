@@ -12,9 +12,9 @@
 #include <stdlib.h>
 
 #define HANDOVERS 100000
-#define SLEEPERS 4
-#define ROUNDS 500
-#define FAR_NS 20000000000
+#define SLEEPERS  4
+#define ROUNDS    500
+#define FAR_NS    20000000000
 
 struct token {
 	struct quire_wake wake;

@@ -17,22 +17,22 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CLIENTS 3
-#define READERS 3
-#define REQUESTS 3 /* of a client */
-#define LABELS 2
-#define STREAMS (REQUESTS * LABELS)
-#define PAGE_SIZE 4
-#define SHARE 18 /* pages of a client */
-#define NUM_PAGES (1 + CLIENTS * SHARE)
-#define SPAN_MAX 9
-#define IN_FLIGHT 16 /* steps of a client whose rows are kept */
+#define CLIENTS     3
+#define READERS     3
+#define REQUESTS    3 /* of a client */
+#define LABELS      2
+#define STREAMS     (REQUESTS * LABELS)
+#define PAGE_SIZE   4
+#define SHARE       18 /* pages of a client */
+#define NUM_PAGES   (1 + CLIENTS * SHARE)
+#define SPAN_MAX    9
+#define IN_FLIGHT   16        /* steps of a client whose rows are kept */
 #define TICKETS_MAX (1 << 16) /* more than a round draws: no outcome is forgotten */
-#define ROW (FIXTURE_HEADS * FIXTURE_DIM)
-#define NS_PER_S INT64_C(1000000000)
-#define HANG_NS (60 * NS_PER_S)
-#define ROUND_NS (NS_PER_S / 3)
-#define NOBODY 999 /* a request that never is open */
+#define ROW         (FIXTURE_HEADS * FIXTURE_DIM)
+#define NS_PER_S    INT64_C(1000000000)
+#define HANG_NS     (60 * NS_PER_S)
+#define ROUND_NS    (NS_PER_S / 3)
+#define NOBODY      999 /* a request that never is open */
 
 static const char *const labels[LABELS] = {"main", "b"};
 
@@ -128,21 +128,23 @@ static void lose_time(void *argument, enum quire_role role)
 /* What would wait is refused; what need not wait is not. */
 static void call_in_callback(struct world *world, uint64_t ticket)
 {
-	const struct quire_command command = {.kind = QUIRE_COMMAND_RESET, .request = NOBODY};
+	const struct quire_command command = {.kind = QUIRE_COMMAND_RESET,
+	                                      .request = NOBODY};
 	struct quire_runtime *rt = world->f.runtime;
 	struct quire_refusal refusal;
 	uint64_t other;
 	enum quire_status status;
 
-	must(quire_runtime_wait(rt, ticket, QUIRE_STAGE_RETIRED, QUIRE_NO_DEADLINE, NULL) ==
-	     QUIRE_WOULD_BLOCK);
+	must(quire_runtime_wait(rt, ticket, QUIRE_STAGE_RETIRED, QUIRE_NO_DEADLINE,
+	                        NULL) == QUIRE_WOULD_BLOCK);
 	must(quire_runtime_wait(rt, ticket, QUIRE_STAGE_QUEUED, 0, NULL) == QUIRE_OK);
 	must(quire_runtime_check(rt, &refusal) == QUIRE_WOULD_BLOCK);
 	status = quire_runtime_command(rt, &command, &other, &refusal);
 	must(status == QUIRE_OK || status == QUIRE_WOULD_BLOCK ||
 	     status == QUIRE_CLOSED); /* the round is over, but for this step */
 	if (status == QUIRE_WOULD_BLOCK)
-		atomic_fetch_add_explicit(&world->refused_in_callback, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&world->refused_in_callback, 1,
+		                          memory_order_relaxed);
 }
 
 static enum quire_status on_plan(void *argument, struct quire_plan *plan)
@@ -174,10 +176,11 @@ static void give(struct client *client, const struct quire_command *command,
 	enum quire_status status;
 
 	do {
-		status =
-			below(&client->random, 2) == 0
-				? quire_runtime_command(world->f.runtime, command, ticket, &refusal)
-				: quire_runtime_try_command(world->f.runtime, command, ticket, &refusal);
+		status = below(&client->random, 2) == 0
+		                 ? quire_runtime_command(world->f.runtime, command,
+		                                         ticket, &refusal)
+		                 : quire_runtime_try_command(world->f.runtime, command,
+		                                             ticket, &refusal);
 	} while (status == QUIRE_AGAIN);
 	must(status == QUIRE_OK);
 	/* Relaxed: a number to ask for, no more. */
@@ -189,8 +192,8 @@ static enum quire_status await(struct client *client, uint64_t ticket,
 {
 	struct quire_outcome outcome;
 
-	must(quire_runtime_wait(client->world->f.runtime, ticket, stage, now_ns() + HANG_NS,
-	                        &outcome) == QUIRE_OK);
+	must(quire_runtime_wait(client->world->f.runtime, ticket, stage,
+	                        now_ns() + HANG_NS, &outcome) == QUIRE_OK);
 	return outcome.refusal.status;
 }
 
@@ -258,8 +261,8 @@ static void write_step(struct client *client)
 	struct staging *staging = &client->staging[client->steps++ % IN_FLIGHT];
 	struct quire_segment segments[REQUESTS];
 	int32_t streams[REQUESTS], tokens = 0;
-	int32_t n =
-		choose_segments(client, below(&client->random, LABELS), segments, streams);
+	int32_t n = choose_segments(client, below(&client->random, LABELS), segments,
+	                            streams);
 	const struct quire_work work = {
 		.kind = QUIRE_WORK_WRITE,
 		.write = {.dtype = QUIRE_F32, .k = staging->k, .v = staging->v}};
@@ -269,7 +272,8 @@ static void write_step(struct client *client)
 		.flags = below(&client->random, 8) == 0 ? QUIRE_STEP_NO_WAIT : 0,
 		.work = &work,
 		.num_work = 1};
-	const struct quire_command command = {.kind = QUIRE_COMMAND_SUBMIT, .step = &step};
+	const struct quire_command command = {.kind = QUIRE_COMMAND_SUBMIT,
+	                                      .step = &step};
 
 	if (n == 0)
 		return;
@@ -282,7 +286,8 @@ static void write_step(struct client *client)
 	give(client, &command, &staging->ticket);
 	/* Only then may it be refused: if pages were on their way back. */
 	if (step.flags != 0) {
-		enum quire_status status = await(client, staging->ticket, QUIRE_STAGE_PLANNED);
+		enum quire_status status =
+			await(client, staging->ticket, QUIRE_STAGE_PLANNED);
 
 		must(status == QUIRE_OK || status == QUIRE_AGAIN);
 		if (status == QUIRE_AGAIN)
@@ -305,10 +310,12 @@ static void read_step(struct client *client)
 	                                      .label = labels[s % LABELS],
 	                                      .at = stream->length};
 	const struct quire_work work = {
-		.kind = QUIRE_WORK_READ, .read = {.count = stream->length, .out = client->out}};
+		.kind = QUIRE_WORK_READ,
+		.read = {.count = stream->length, .out = client->out}};
 	const struct quire_step step = {
 		.segments = &segment, .num_segments = 1, .work = &work, .num_work = 1};
-	const struct quire_command command = {.kind = QUIRE_COMMAND_SUBMIT, .step = &step};
+	const struct quire_command command = {.kind = QUIRE_COMMAND_SUBMIT,
+	                                      .step = &step};
 	uint64_t ticket;
 
 	if (stream->length == 0)
@@ -318,7 +325,8 @@ static void read_step(struct client *client)
 	for (int32_t t = 0; t < stream->length; t++)
 		for (int32_t d = 0; d < ROW; d++) {
 			must(client->out[2 * t * ROW + d] == value_of(stream, t, d));
-			must(client->out[(2 * t + 1) * ROW + d] == -value_of(stream, t, d));
+			must(client->out[(2 * t + 1) * ROW + d] ==
+			     -value_of(stream, t, d));
 		}
 }
 
@@ -330,7 +338,8 @@ static void callback_step(struct client *client)
 	                                .num_segments = 1,
 	                                .run = run,
 	                                .run_argument = client->world};
-	const struct quire_command command = {.kind = QUIRE_COMMAND_SUBMIT, .step = &step};
+	const struct quire_command command = {.kind = QUIRE_COMMAND_SUBMIT,
+	                                      .step = &step};
 	uint64_t ticket;
 
 	give(client, &command, &ticket);
@@ -407,7 +416,8 @@ static void check_list(const struct quire_snapshot *snapshot, const int32_t *pag
 {
 	bool listed[NUM_PAGES] = {false};
 
-	must(snapshot->length >= 0 && snapshot->length <= snapshot->num_pages * PAGE_SIZE);
+	must(snapshot->length >= 0 &&
+	     snapshot->length <= snapshot->num_pages * PAGE_SIZE);
 	must(snapshot->num_pages <= SHARE && snapshot->released == 0);
 	for (int64_t i = 0; i < snapshot->num_pages; i++) {
 		must(pages[i] >= 1 && pages[i] < NUM_PAGES); /* 0 is the sink */
@@ -427,10 +437,12 @@ static void look_at_a_stream(struct reader *reader)
 		labels[s % LABELS], &snapshot, pages, SHARE);
 
 	if (status != QUIRE_OK) {
-		must(status == QUIRE_NO_REQUEST || (status == QUIRE_NO_LABEL && s % LABELS != 0));
+		must(status == QUIRE_NO_REQUEST ||
+		     (status == QUIRE_NO_LABEL && s % LABELS != 0));
 		return;
 	}
-	must(snapshot.generation >= *newest); /* never back, not even over close and open */
+	must(snapshot.generation >=
+	     *newest); /* never back, not even over close and open */
 	*newest = snapshot.generation;
 	check_list(&snapshot, pages);
 }
@@ -448,7 +460,8 @@ static void look_at_the_stats(struct reader *reader)
 	must(stats.commands >= old->commands && stats.refused >= old->refused);
 	must(stats.steps_issued >= old->steps_issued &&
 	     stats.steps_retired >= old->steps_retired);
-	must(stats.pages_taken >= old->pages_taken && stats.pages_given >= old->pages_given);
+	must(stats.pages_taken >= old->pages_taken &&
+	     stats.pages_given >= old->pages_given);
 	*old = stats;
 }
 
@@ -456,18 +469,20 @@ static void look_at_a_ticket(struct reader *reader)
 {
 	enum quire_stage stage = (enum quire_stage)below(&reader->random, 4);
 	/* Relaxed: see give. */
-	uint64_t newest = atomic_load_explicit(&reader->world->newest, memory_order_relaxed);
+	uint64_t newest =
+		atomic_load_explicit(&reader->world->newest, memory_order_relaxed);
 	uint64_t ticket = newest + 2 - (uint64_t)below(&reader->random, 8);
 	int64_t deadline = below(&reader->random, 2) == 0 ? 0 : now_ns() + 200000;
 	struct quire_outcome outcome;
-	enum quire_status status =
-		quire_runtime_wait(reader->world->f.runtime, ticket, stage, deadline, &outcome);
+	enum quire_status status = quire_runtime_wait(reader->world->f.runtime, ticket,
+	                                              stage, deadline, &outcome);
 
 	must(status == QUIRE_OK || status == QUIRE_TIMEOUT || status == QUIRE_INVALID);
 	if (status != QUIRE_OK)
 		return;
 	must(outcome.stage >= stage);
-	must(outcome.refusal.status == QUIRE_OK || outcome.refusal.status == QUIRE_AGAIN ||
+	must(outcome.refusal.status == QUIRE_OK ||
+	     outcome.refusal.status == QUIRE_AGAIN ||
 	     (outcome.refusal.status == QUIRE_NO_REQUEST &&
 	      outcome.refusal.request == NOBODY));
 }
@@ -482,7 +497,8 @@ static void *be_reader(void *argument)
 		int32_t choice = below(&reader->random, 64);
 
 		if (choice == 0)
-			must(quire_runtime_check(reader->world->f.runtime, &refusal) == QUIRE_OK);
+			must(quire_runtime_check(reader->world->f.runtime, &refusal) ==
+			     QUIRE_OK);
 		else if (choice < 16)
 			look_at_a_ticket(reader);
 		else if (choice < 24)
@@ -529,7 +545,8 @@ static void begin(struct world *world, uint64_t *random)
 		for (int32_t r = 0; r < REQUESTS; r++) {
 			uint64_t ticket;
 
-			must(quire_runtime_open(world->f.runtime, request_of(client, r * LABELS),
+			must(quire_runtime_open(world->f.runtime,
+			                        request_of(client, r * LABELS),
 			                        &ticket) == QUIRE_OK);
 			must(await(client, ticket, QUIRE_STAGE_RETIRED) == QUIRE_OK);
 		}
@@ -558,8 +575,8 @@ static void check_quiet(struct world *world)
 			struct quire_snapshot snapshot;
 			int32_t pages[SHARE];
 			enum quire_status status = quire_runtime_snapshot(
-				world->f.runtime, request_of(&world->clients[c], s), labels[s % LABELS],
-				&snapshot, pages, SHARE);
+				world->f.runtime, request_of(&world->clients[c], s),
+				labels[s % LABELS], &snapshot, pages, SHARE);
 
 			if (status == QUIRE_NO_LABEL && stream->pages == 0)
 				continue;
