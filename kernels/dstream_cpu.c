@@ -144,8 +144,9 @@ static enum quire_status reserve(struct cpu_dstream *dstream, int64_t n)
 	return QUIRE_OK;
 }
 
-/* Take the lock with room for n operations; on anything but QUIRE_OK the lock is not
- * held. */
+/* Take the lock with room for n operations, and for a record behind them: an event that
+ * says when they are done must not fail for want of memory.  On anything but QUIRE_OK the
+ * lock is not held. */
 static enum quire_status enter(struct cpu_dstream *dstream, int64_t n,
                                struct quire_refusal *refusal_out)
 {
@@ -157,7 +158,7 @@ static enum quire_status enter(struct cpu_dstream *dstream, int64_t n,
 		if (refusal_out != NULL)
 			*refusal_out = dstream->failure;
 	} else {
-		status = reserve(dstream, n);
+		status = reserve(dstream, n + 1);
 		if (status != QUIRE_OK)
 			quire_refuse_what(refusal_out, status,
 			                  "queue of the device stream");

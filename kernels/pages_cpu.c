@@ -150,6 +150,14 @@ static enum quire_status plan_order(struct page_order *order,
 	return QUIRE_OK;
 }
 
+static char *page_or_saved(const struct quire_page_move *move, int64_t layer,
+                           int32_t page, char *saved)
+{
+	if (page == SAVED)
+		return saved;
+	return move->storage + quire_geometry_offset(move->geometry, layer, page, 0, 0);
+}
+
 static void run_steps(const struct page_order *order, const struct quire_page_move *move,
                       char *saved)
 {
@@ -157,19 +165,12 @@ static void run_steps(const struct page_order *order, const struct quire_page_mo
 	int64_t page_bytes = geometry->page_stride * geometry->element_bytes;
 
 	for (int64_t layer = 0; layer < geometry->num_layers; layer++) {
-		char *pages =
-			move->storage + quire_geometry_offset(geometry, layer, 0, 0, 0);
-
 		for (int64_t i = 0; i < order->num_steps; i++) {
 			struct page_step step = order->steps[i];
-			char *source = step.source == SAVED
-			                       ? saved
-			                       : pages + step.source * page_bytes;
-			char *target = step.target == SAVED
-			                       ? saved
-			                       : pages + step.target * page_bytes;
 
-			memcpy(target, source, (size_t)page_bytes);
+			memcpy(page_or_saved(move, layer, step.target, saved),
+			       page_or_saved(move, layer, step.source, saved),
+			       (size_t)page_bytes);
 		}
 	}
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# QUIRE_CUDA: the CUDA device, found by itself on PATH, then in /usr/local/cuda.
+# QUIRE_CUDA: the CUDA toolkit, found by itself on PATH, then in /usr/local/cuda.
 #
 #   --with-cuda        an error when it cannot be built
 #   --with-cuda=DIR    the toolkit in DIR, an error when it cannot be built
@@ -85,7 +85,7 @@ QUIRE_EOF
 AC_DEFUN([QUIRE_CUDA], [
   AC_ARG_WITH([cuda],
     [AS_HELP_STRING([--with-cuda@<:@=DIR@:>@],
-       [build the CUDA device @<:@found by itself: PATH, /usr/local/cuda@:>@])],
+       [build the CUDA kernels @<:@found by itself: PATH, /usr/local/cuda@:>@])],
     [], [with_cuda=check])
   AC_ARG_VAR([NVCC], [CUDA compiler])
   AC_ARG_VAR([NVCCFLAGS], [CUDA compiler flags])
@@ -100,7 +100,7 @@ AC_DEFUN([QUIRE_CUDA], [
      QUIRE_CUDA_TRY])
   AS_IF([test $quire_have_cuda = yes],
     [quire_cuda_summary="$NVCC, $quire_cuda_archs"
-     AC_DEFINE([HAVE_CUDA], [1], [The CUDA device is built.])],
+     AC_DEFINE([HAVE_CUDA], [1], [The CUDA kernels are built.])],
     [CUDA_LIBS=
      quire_cuda_summary="no: $quire_cuda_why"
      AS_CASE([$with_cuda],

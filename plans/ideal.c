@@ -142,10 +142,13 @@ static void arrive(struct schedule *schedule, const struct quire_request_row *ro
 	add_event(&schedule->heap, &event);
 }
 
+/* Page takes of all rows together: more would be hours of work for no trace there is. */
+#define TAKES_MAX (INT64_C(1) << 32)
+
 /* Times must not overflow: what quire_requests_read answers is far inside. */
-static bool rows_are_sound(const struct quire_requests *requests)
+static bool rows_are_sound(const struct quire_requests *requests, int64_t page_size)
 {
-	int64_t last = 0;
+	int64_t last = 0, takes = 0;
 
 	for (int64_t i = 0; i < requests->num_rows; i++) {
 		const struct quire_request_row *row = &requests->rows[i];
@@ -155,8 +158,9 @@ static bool rows_are_sound(const struct quire_requests *requests)
 		    row->output_tokens < 0 || row->output_tokens > QUIRE_SEQ_TOKENS_MAX)
 			return false;
 		last = row->arrival_ns;
+		takes += (row->input_tokens + row->output_tokens) / page_size;
 	}
-	return true;
+	return takes <= TAKES_MAX;
 }
 
 enum quire_status quire_requests_ideal(const struct quire_requests *requests,
@@ -165,7 +169,8 @@ enum quire_status quire_requests_ideal(const struct quire_requests *requests,
 {
 	struct schedule schedule = {.page_size = page_size};
 
-	if (page_size < 1 || page_size > QUIRE_PAGE_SIZE_MAX || !rows_are_sound(requests))
+	if (page_size < 1 || page_size > QUIRE_PAGE_SIZE_MAX ||
+	    !rows_are_sound(requests, page_size))
 		return QUIRE_INVALID;
 	schedule.heap.events =
 		calloc((size_t)requests->num_rows + 1, sizeof(*schedule.heap.events));

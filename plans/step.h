@@ -84,11 +84,24 @@ struct quire_work {
 };
 
 /*
- * An engine's own work in place of the built-in list.  Called on the executor thread, in
- * plan order, while the plan is issued: queue kernels on `compute` and return.  What it
- * queues on other device streams and touches the plan's pages or tables must be joined to
- * `compute` before it returns.  It may not call blocking functions of the runtime
- * (WOULD_BLOCK). Anything but QUIRE_OK fails the runtime with QUIRE_CALLBACK.
+ * An engine's own work in place of the built-in list; a step may also have neither.
+ * @argument: run_argument of the step
+ * @plan:    lent until the function returns, with its host half: a later plan is built there
+ * @compute: the compute stream.  It waits for the plan's upload already: whatever is queued
+ *           here may name the device half, which stays until the step has retired.
+ * Returns:  QUIRE_OK; anything else fails the runtime with QUIRE_CALLBACK.
+ * Threads:  the executor's, in plan order, while the plan is issued; it may not wait
+ *           (WOULD_BLOCK).  What it queues on other device streams and touches the plan's
+ *           pages or tables must be joined to @compute before it returns.
+ *
+ * Pointers in plan->tables name the host half; kernels take their twins:
+ *
+ *   const struct quire_table *t = &plan->tables[0];
+ *   const struct quire_slots slots = {
+ *           .page = quire_plan_device(plan, t->slot_page),
+ *           .offset = quire_plan_device(plan, t->slot_offset),
+ *           .n = t->tokens};
+ *   return quire_cache_write_tokens(cache, compute, layer, &slots, k, v, QUIRE_F32, NULL);
  */
 typedef enum quire_status (*quire_step_function)(void *argument,
                                                  const struct quire_plan *plan,
@@ -114,6 +127,21 @@ struct quire_step {
 	void *run_argument;            /* kept until retired */
 };
 
+/*
+ * What commands do, and what they may answer beside QUIRE_OK.  Each is decided at its place
+ * in the order; a refusal changes nothing.
+ *
+ *   OPEN    a request with its label "main"; harmless when it is open.  LIMIT.
+ *   CLOSE   gives up all labels, in creation order, and ends the request.  NO_REQUEST.
+ *   RESET   drops a label's content: its length is 0.  Its pages are given up or, with
+ *           keep_pages, kept where nobody else owns them.  NO_REQUEST, NO_LABEL.
+ *   SUBMIT  one step, all or nothing: takes the pages that its segments need, builds its
+ *           tables, runs its work.  A segment with span > 0 makes a label that is not there.
+ *           Named is the first fault in this order: form (INVALID, LIMIT); requests
+ *           (NO_REQUEST); segments one by one (NO_LABEL: span 0 and no such label, STALE,
+ *           LIMIT); tokens and bucket (LIMIT, INVALID); built-in work (INVALID); pages
+ *           (NO_PAGES; AGAIN with QUIRE_STEP_NO_WAIT only); room in the slot (LIMIT).
+ */
 enum quire_command_kind {
 	QUIRE_COMMAND_OPEN,
 	QUIRE_COMMAND_CLOSE,

@@ -335,8 +335,10 @@ bool quire_executor_move(struct quire_runtime *rt)
 
 	if (rt->config.on_poll != NULL)
 		rt->config.on_poll(rt->config.on_poll_argument, QUIRE_ROLE_EXECUTOR);
+	executor->inside = true;
 	moved = publish(rt);
 	moved |= run_entry(rt);
+	executor->inside = false;
 	if (!moved && executor->first_ns != 0 && executor->starved_ns == 0 &&
 	    executor->retired == executor->issued)
 		executor->starved_ns = quire_now_ns();

@@ -6,6 +6,7 @@
 
 #include <quire/runtime/assert.h>
 
+#include <signal.h>
 #include <stdlib.h>
 
 /* The address of a thread's own variable names the thread. */
@@ -106,7 +107,7 @@ static void resolve_config(struct quire_runtime *rt,
                            const struct quire_runtime_config *config)
 {
 	const struct quire_shape *shape = quire_cache_shape(config->cache);
-	int64_t all_tokens = shape->num_pages * shape->page_size;
+	int64_t all_tokens = (shape->num_pages - config->sink) * shape->page_size;
 
 	rt->config = *config;
 	rt->num_pages = (int32_t)shape->num_pages;
@@ -298,6 +299,20 @@ static void stop_executor(struct quire_runtime *rt)
 	pthread_join(rt->threads[QUIRE_ROLE_EXECUTOR], NULL);
 }
 
+/* Signals are for the program's own threads. */
+static int start_thread(struct quire_runtime *rt, enum quire_role role,
+                        void *(*main)(void *argument))
+{
+	sigset_t all, before;
+	int error;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&rt->threads[role], NULL, main, rt);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return error;
+}
+
 static enum quire_status start_threads(struct quire_runtime *rt)
 {
 	/* Who creates a runtime without threads drives it, until somebody else polls. */
@@ -308,10 +323,9 @@ static enum quire_status start_threads(struct quire_runtime *rt)
 		                      memory_order_relaxed);
 		return QUIRE_OK;
 	}
-	if (pthread_create(&rt->threads[QUIRE_ROLE_PLANNER], NULL, planner_main, rt) != 0)
+	if (start_thread(rt, QUIRE_ROLE_PLANNER, planner_main) != 0)
 		return QUIRE_NO_MEMORY;
-	if (pthread_create(&rt->threads[QUIRE_ROLE_EXECUTOR], NULL, executor_main, rt) !=
-	    0) {
+	if (start_thread(rt, QUIRE_ROLE_EXECUTOR, executor_main) != 0) {
 		stop_planner(rt);
 		return QUIRE_NO_MEMORY;
 	}
@@ -320,8 +334,8 @@ static enum quire_status start_threads(struct quire_runtime *rt)
 	return QUIRE_OK;
 }
 
-/* What init made, in the order in which it is ended; each end takes what was never made.
- * */
+/* What init made, in the order in which it is ended; each end takes what was never
+ * made. */
 static void end_parts(struct quire_runtime *rt)
 {
 	quire_executor_end(rt);
@@ -449,6 +463,7 @@ void quire_runtime_destroy(struct quire_runtime *rt)
 	if (rt->config.threads == QUIRE_THREADS_CALLER) {
 		poll_to_the_end(rt);
 	} else {
+		QUIRE_ASSERT(quire_may_wait(rt)); /* not inside a callback */
 		stop_planner(rt);
 		stop_executor(rt);
 	}
@@ -515,7 +530,7 @@ enum quire_status quire_runtime_shutdown(struct quire_runtime *rt, bool cancel)
 
 bool quire_planner_poll(struct quire_runtime *rt)
 {
-	if (rt->config.threads != QUIRE_THREADS_CALLER)
+	if (rt->config.threads != QUIRE_THREADS_CALLER || rt->planner.inside)
 		return false;
 	atomic_store_explicit(&rt->planner_thread, this_thread(), memory_order_relaxed);
 	return quire_planner_move(rt);
@@ -523,7 +538,7 @@ bool quire_planner_poll(struct quire_runtime *rt)
 
 bool quire_executor_poll(struct quire_runtime *rt)
 {
-	if (rt->config.threads != QUIRE_THREADS_CALLER)
+	if (rt->config.threads != QUIRE_THREADS_CALLER || rt->executor.inside)
 		return false;
 	atomic_store_explicit(&rt->executor_thread, this_thread(), memory_order_relaxed);
 	return quire_executor_move(rt);

@@ -56,7 +56,8 @@ enum quire_role {
 /* Start from quire_runtime_config_init(), then change what differs. */
 struct quire_runtime_config {
 	size_t config_bytes;       /* sizeof(struct quire_runtime_config): the version */
-	struct quire_cache *cache; /* kept until destroy; its pages are the pool */
+	/* Kept until destroy; its pages are the pool, of this runtime alone. */
+	struct quire_cache *cache;
 	enum quire_threads threads;
 	bool sink;    /* page 0 belongs to nobody; padding rows write there.  true */
 	bool digests; /* the executor digests every plan (wait then reports it).  false */
@@ -64,13 +65,13 @@ struct quire_runtime_config {
 	int32_t commands_max; /* queued commands, rounded up to a power of 2.  64 */
 	int32_t tickets_max;  /* tickets whose outcome stays readable, rounded up to a
 	                       * power of 2.  4096 */
-	int32_t requests_max;       /* open at once.  1024 */
+	int32_t requests_max; /* open at once.  1024 */
 	int32_t request_labels_max; /* labels of one request.  4 */
 	int32_t rows_max;           /* segments of a step.  256 */
 	int32_t tokens_max;         /* tokens of a table, padding included.  8192 */
 	int32_t tables_max;         /* tables of a step.  4 */
 	int32_t seq_tokens_max;     /* tokens of a stream, released ones included.
-	                             * 0: as many as all pages hold */
+	                             * 0: as many as all pages but the sink hold */
 	int64_t table_pages_max; /* entries of one kv_indices; a step that exceeds it, or
 	                             * block_width, answers LIMIT after every other fault.
 	                             * 0: num_pages, at most 2^20 */
@@ -108,8 +109,8 @@ QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_runtime_create(
 /*
  * quire_runtime_destroy - shut down, draining, if that was not done; end everything
  * @runtime: given, NULL is a no-op
- * Threads:  one, with the runtime to itself; with QUIRE_THREADS_CALLER it polls what is
- *           left.
+ * Threads:  one, with the runtime to itself, and not inside a callback; with
+ *           QUIRE_THREADS_CALLER it polls what is left.
  * Cost:     waits for all queued steps.
  */
 QUIRE_API void quire_runtime_destroy(struct quire_runtime *runtime);
@@ -227,10 +228,10 @@ struct quire_runtime_stats {
 	int64_t planner_busy_ns; /* deciding, planning and pushing, waits left out */
 	int64_t plan_median_ns;  /* of one step, to 1/16 of its value */
 	int64_t plan_p99_ns;
-	int64_t page_wait_ns; /* the planner waited for retiring pages */
-	int64_t slot_wait_ns; /* ... for a slot's upload, or room in the plan queue */
+	int64_t page_wait_ns;     /* the planner waited for retiring pages */
+	int64_t slot_wait_ns;     /* ... for a slot's upload, or room in the plan queue */
 	int64_t executor_wait_ns; /* no entry for the executor, no step on the device */
-	int64_t executor_run_ns; /* from the first entry to the newest retired step */
+	int64_t executor_run_ns;  /* from the first entry to the newest retired step */
 };
 
 /*
@@ -279,7 +280,8 @@ QUIRE_API enum quire_status quire_runtime_failure(struct quire_runtime *runtime,
 
 /*
  * quire_planner_poll - let the planner move by one command or one wait, never waiting
- * Returns:  true: it moved; false: nothing to do until a command, a page or a slot comes.
+ * Returns:  true: it moved; false: nothing to do until a command, a page or a slot comes,
+ *           or called inside a poll.
  * Threads:  with QUIRE_THREADS_CALLER only (otherwise false), one at a time, and not
  *           inside an RCU read-side section (liburcu-bp): once in requests_max closings
  *           it waits for those readers who are just looking a request up.
@@ -289,7 +291,8 @@ QUIRE_API bool quire_planner_poll(struct quire_runtime *runtime);
 /*
  * quire_executor_poll - let the executor publish what the device finished and run one
  * entry
- * Returns:  true: it moved; false: nothing to do until an entry or the device comes.
+ * Returns:  true: it moved; false: nothing to do until an entry or the device comes, or
+ *           called inside a poll.
  * Threads:  with QUIRE_THREADS_CALLER only (otherwise false), one at a time.
  */
 QUIRE_API bool quire_executor_poll(struct quire_runtime *runtime);

@@ -190,6 +190,7 @@ struct quire_executor {
 	struct quire_event *
 		*step_events; /* [2 * depth]: so many may be issued, not retired */
 	uint64_t *tickets;    /* [2 * depth] */
+	bool inside;          /* in a poll: it is not entered again from a callback */
 	uint64_t uploaded;
 	uint64_t issued;
 	uint64_t retired;

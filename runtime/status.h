@@ -30,7 +30,7 @@ extern "C" {
 	X(OFFLOADED, 4, "the stream is in host memory; reload it first")               \
 	X(NO_REQUEST, 5, "no such request is open")                                    \
 	X(NO_LABEL, 6, "the request has no such label")                                \
-	X(LIMIT, 7, "a limit set at create would be exceeded")                         \
+	X(LIMIT, 7, "a limit would be exceeded")                                       \
 	X(INVALID, 8, "invalid argument, or a call in the wrong state")                \
 	X(HELD, 9, "the queue is full behind a speculative step that is not resolved") \
 	X(WOULD_BLOCK, 10, "would have to wait where waiting is not allowed")          \

@@ -193,7 +193,10 @@ static int print_requests(const struct info_options *options,
 
 	if (quire_requests_ideal(requests, options->page_size, &peak, &takes) !=
 	    QUIRE_OK) {
-		cmd_tell(options->file, 0, "no memory for %lld requests",
+		cmd_tell(options->file, 0,
+		         "the %lld requests need more than 2^32 pages, or more memory "
+		         "than "
+		         "there is",
 		         (long long)requests->num_rows);
 		return CMD_BAD;
 	}
@@ -248,16 +251,18 @@ static enum file_kind kind_of(const char *path)
 {
 	FILE *file = fopen(path, "re");
 	enum file_kind kind = FILE_REQUESTS;
-	char first[4096];
+	char *first = NULL;
+	size_t size = 0;
 
 	if (file == NULL)
 		return kind;
-	if (fgets(first, sizeof(first), file) != NULL) {
+	if (getline(&first, &size, file) > 0) {
 		if (first[0] == '{' && strstr(first, "\"quire\"") != NULL)
 			kind = FILE_PLAN;
 		else if (first[0] != '{' && strncmp(first, "TIMESTAMP,", 10) != 0)
 			kind = FILE_NEITHER;
 	}
+	free(first);
 	fclose(file);
 	return kind;
 }

@@ -115,7 +115,8 @@ int main(int argc, char **argv)
 
 	if (!hold_standard_streams())
 		return CMD_BAD;
-	signal(SIGPIPE, SIG_IGN); /* a reader that went away is a write that fails */
+	signal(SIGPIPE, SIG_IGN); /* a reader that went away is a write that fails, */
+	signal(SIGXFSZ, SIG_IGN); /* and so is a file that may not grow */
 	if (argc > 0)
 		argv[0] = name;
 	code = run(argc > 0 ? argc : 1, argc > 0 ? argv : none);

@@ -263,6 +263,8 @@ static int give_record(struct cmd_run *run, const struct quire_trace_record *rec
 
 	if (command.kind == QUIRE_COMMAND_SUBMIT) {
 		step = *command.step;
+		/* Time decided when it was recorded: AGAIN is left out, all else waits. */
+		step.flags &= ~(uint32_t)QUIRE_STEP_NO_WAIT;
 		command.step = &step;
 	}
 	if (!pending.is_left_out && run->check != NULL)

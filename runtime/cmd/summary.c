@@ -4,6 +4,7 @@
 #include "runtime/cmd/replay_impl.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static void report_runtime(struct cmd_report *report,
                            const struct quire_runtime_stats *stats)
@@ -57,6 +58,9 @@ int cmd_run_report(struct cmd_run *run, int64_t wall_ns, int code)
 {
 	const struct cmd_common *common = &run->options->common;
 	double wall_s = (double)wall_ns / 1e9;
+	const char *record = run->options->record;
+	/* Standard output may be the trace's. */
+	FILE *file = record != NULL && strcmp(record, "-") == 0 ? stderr : stdout;
 	struct quire_runtime_stats stats;
 	struct cmd_report *report;
 
@@ -78,7 +82,7 @@ int cmd_run_report(struct cmd_run *run, int64_t wall_ns, int code)
 	cmd_report_real(report, "steps_per_second", "steps per second",
 	                wall_s > 0 ? (double)stats.steps_planned / wall_s : 0, "");
 	report_run(report, run);
-	if (cmd_report_print(report, stdout, common->json) != CMD_DONE)
+	if (cmd_report_print(report, file, common->json) != CMD_DONE)
 		return CMD_BAD;
 	return code;
 }

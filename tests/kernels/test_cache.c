@@ -294,6 +294,53 @@ static void expect_bad_slots(struct fixture *f, const struct quire_slots *slots,
 	ck_assert_mem_eq(out, before, sizeof(out));
 }
 
+/* 65,600 pages of 32 KiB: the last ones lie beyond 2^31 bytes.  Only a few are touched. */
+START_TEST(pages_beyond_two_gigabytes_are_where_they_should_be)
+{
+	enum { LAST = 65599, ROW = 256 };
+	const struct quire_shape shape = {
+		.layout = QUIRE_NHD,
+		.dtype = QUIRE_F32,
+		.num_layers = 1,
+		.num_pages = LAST + 1,
+		.page_size = 16,
+		.num_kv_heads = 1,
+		.head_dim = ROW,
+	};
+	static float k[ROW], v[ROW], out[2 * ROW];
+	const int32_t last = LAST, before = LAST - 1, offset = 15;
+	const struct quire_slots written = {.page = &last, .offset = &offset, .n = 1};
+	const struct quire_slots read = {.page = &before, .offset = &offset, .n = 1};
+	struct quire_device *device;
+	struct quire_dstream *dstream;
+	struct quire_cache *cache;
+	const char *data;
+
+	ck_assert_int_eq(quire_device_create("cpu:inline", &device, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_dstream_create(device, "test", &dstream), QUIRE_OK);
+	ck_assert_int_eq(quire_cache_create(device, &shape, &cache, NULL), QUIRE_OK);
+	for (int i = 0; i < ROW; i++) {
+		k[i] = (float)i;
+		v[i] = (float)-i;
+	}
+	ck_assert_int_eq(quire_cache_write_tokens(cache, dstream, 0, &written, k, v,
+	                                          QUIRE_F32, NULL),
+	                 QUIRE_OK);
+	data = quire_cache_data_ptr(cache);
+	ck_assert_int_eq(
+		memcmp(data + (int64_t)LAST * 32768 + 15 * ROW * 4, k, sizeof(k)), 0);
+	ck_assert_int_eq(quire_cache_copy_pages(cache, dstream, &last, &before, 1, NULL),
+	                 QUIRE_OK);
+	ck_assert_int_eq(quire_cache_read_tokens(cache, dstream, 0, &read, out, NULL),
+	                 QUIRE_OK);
+	ck_assert_int_eq(memcmp(out, k, sizeof(k)), 0);
+	ck_assert_int_eq(memcmp(out + ROW, v, sizeof(v)), 0);
+	quire_cache_destroy(cache);
+	quire_dstream_destroy(dstream);
+	quire_device_destroy(device);
+}
+END_TEST
+
 START_TEST(bad_pages_and_offsets_are_named_before_anything_moves)
 {
 	enum { N = 6, PAGES = 7, TOKENS = 4 };
@@ -541,6 +588,7 @@ int main(void)
 	                    NUM_NAMES);
 	tcase_add_loop_test(both, random_copies_of_many_pages_are_those_of_the_definition,
 	                    0, NUM_NAMES);
+	tcase_add_test(both, pages_beyond_two_gigabytes_are_where_they_should_be);
 	tcase_add_loop_test(both, bad_pages_and_offsets_are_named_before_anything_moves,
 	                    0, NUM_NAMES);
 	tcase_add_loop_test(both, pages_beside_the_tokens_of_a_stream_are_not_looked_at,

@@ -299,7 +299,7 @@ START_TEST(a_small_import_is_the_one_made_by_hand)
 		"\"dtype\":\"bf16\",\"num_layers\":1,\"num_kv_heads\":1,\"head_dim\":8,"
 		"\"page_size\":2},\"pool\":{\"num_pages\":64,\"sink\":true},\"limits\":"
 		"{\"rows\":2,\"tokens\":2,\"requests\":1024,\"seq_tokens\":1024,"
-	        "\"labels\":1,\"tables\":1,\"table_pages\":64},\"source\":\"\"}\n"
+		"\"labels\":1,\"tables\":1,\"table_pages\":64},\"source\":\"\"}\n"
 		"{\"do\":\"open\",\"request\":0}\n"
 		"{\"do\":\"open\",\"request\":2}\n"
 		"{\"do\":\"submit\",\"segments\":[[0,\"main\",2,0]]}\n"

@@ -95,7 +95,7 @@ START_TEST(mooncake_rows_are_read)
 {
 	static const char text[] =
 		"{\"timestamp\": 3000, \"input_length\": 6758, \"output_length\": 500, "
-	        "\"hash_ids\": [0]}\n"
+		"\"hash_ids\": [0]}\n"
 		"{\"timestamp\": 3000, \"input_length\": 0, \"output_length\": 0}\n"
 		"{\"output_length\": 1, \"timestamp\": 6001, \"input_length\": 7}";
 	const struct quire_request_row rows[] = {

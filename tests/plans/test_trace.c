@@ -210,10 +210,10 @@ START_TEST(defaults_and_unknown_fields_are_read)
 {
 	static const char text[] = HEADER "\n"
 					  "{\"do\":\"submit\",\"later\":{\"x\":[1]},"
-	                                  "\"segments\":[[7,\"a\",5],[8,\"b\",0,null]],"
+					  "\"segments\":[[7,\"a\",5],[8,\"b\",0,null]],"
 					  "\"commit\":true,\"no_wait\":false}\n"
 					  "{\"request\":3,\"do\":\"reset\",\"outcome\":{"
-	                                  "\"status\":\"NO_REQUEST\"}}\r\n";
+					  "\"status\":\"NO_REQUEST\"}}\r\n";
 	struct quire_trace_reader *reader;
 	struct quire_trace_record got;
 
@@ -502,7 +502,7 @@ START_TEST(cut_at_any_byte_the_whole_lines_before_stay_usable)
 		"\n"
 		"{\"do\":\"open\",\"request\":1}\n"
 		"{\"do\":\"submit\",\"segments\":[[1,\"main\",5,0]],\"combined\":{\"b\":["
-	        "\"main\"]}}\n"
+		"\"main\"]}}\n"
 		"{\"do\":\"reset\",\"request\":1,\"label\":\"main\",\"keep\":false}\n"
 		"{\"do\":\"close\",\"request\":1}\n";
 	static const enum quire_command_kind kinds[] = {

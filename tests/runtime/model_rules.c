@@ -18,7 +18,7 @@ void model_init(struct model *m, const struct quire_runtime_config *config,
 	m->num_pages = num_pages;
 	m->page_size = page_size;
 	if (config->seq_tokens_max == 0)
-		m->config.seq_tokens_max = num_pages * page_size;
+		m->config.seq_tokens_max = (num_pages - config->sink) * page_size;
 	if (config->table_pages_max == 0)
 		m->config.table_pages_max = num_pages;
 	for (int32_t page = config->sink ? 1 : 0; page < num_pages; page++)

@@ -171,9 +171,9 @@ static void fail_status(struct sim *sim, const struct sim_record *record,
 	sim_fail(
 		sim, record,
 		"outcome\n  expected %s: %s\n    what '%s' got %lld expected %lld "
-	        "request %llu "
+		"request %llu "
 		"label '%s' short %lld\n  got      %s: %s\n    what '%s' got %lld "
-	        "expected %lld "
+		"expected %lld "
 		"request %llu label '%s' short %lld free %lld retiring %lld owned %lld\n",
 		quire_status_name(expected->status), left,
 		expected->what == NULL ? "" : expected->what, (long long)expected->got,

@@ -69,6 +69,24 @@ sed 's/"NO_PAGES","detail":1/"NO_PAGES","detail":2/' "$work/r.plan" >"$work/wron
 run 1 replay "$work/wrong.plan"
 says "$work/wrong.plan:5: submit diverged: expected NO_PAGES 2, got NO_PAGES 1"
 
+# Two hundred times all five pages, each wanted while the last ones are on their way back:
+# whatever an engine that would not wait was told, a replay waits and answers the same.
+{
+	header 6 4 bf16 1
+	n=0
+	while [ $n -lt 200 ]; do
+		open $n
+		submit "[$n,\"main\",20,0]" ',"no_wait":true,"outcome":{"status":"OK","detail":0}'
+		close $n
+		n=$((n + 1))
+	done
+} >"$work/nowait.plan"
+for seed in 1 2 3; do
+	run 0 replay --json --seed-delays $seed "$work/nowait.plan"
+	is steps 200
+	is compared 200
+done
+
 # The step that would read request 1 at its last is refused: it is read all the same,
 # before its close and at the end of the trace.
 for last in close open; do

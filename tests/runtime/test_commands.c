@@ -145,10 +145,15 @@ START_TEST(every_wrong_at_is_stale_and_any_takes_every_length)
 	fixture_start(&f, 8, 4);
 	ck_assert_int_eq(open_now(&f, 1), QUIRE_OK);
 	ck_assert_int_eq(extend_now(&f, 1, NULL, 5, 0).refusal.status, QUIRE_OK);
-	for (int32_t at = 0; at < 9; at++)
-		if (at != 5)
-			ck_assert_int_eq(extend_now(&f, 1, NULL, 1, at).refusal.status,
-			                 QUIRE_STALE);
+	for (int32_t at = 0; at < 9; at++) {
+		struct quire_refusal refusal = extend_now(&f, 1, NULL, 0, at).refusal;
+
+		ck_assert_int_eq(refusal.status, at == 5 ? QUIRE_OK : QUIRE_STALE);
+		if (at != 5) {
+			ck_assert_int_eq(refusal.expected, at);
+			ck_assert_int_eq(refusal.got, 5);
+		}
+	}
 	ck_assert_int_eq(extend_now(&f, 1, NULL, 0, 5).refusal.status, QUIRE_OK);
 	ck_assert_int_eq(extend_now(&f, 1, NULL, 1, 5).refusal.status, QUIRE_OK);
 	ck_assert_int_eq(extend_now(&f, 1, NULL, 1, QUIRE_AT_ANY).refusal.status,

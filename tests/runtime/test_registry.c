@@ -71,6 +71,32 @@ START_TEST(an_open_request_is_found_with_an_empty_main_stream)
 }
 END_TEST
 
+/* Three lists of 2^30 pages are 12 GiB of addresses, of which a page each is touched. */
+START_TEST(lists_lie_apart_when_they_are_longer_than_32_bits_can_count)
+{
+	struct quire_registry registry;
+
+	ck_assert_int_eq(quire_registry_init(&registry, 3, 1, 1 << 30), QUIRE_OK);
+	for (uint64_t id = 0; id < 3; id++) {
+		struct quire_request *request;
+
+		ck_assert_int_eq(quire_registry_open(&registry, id), QUIRE_OK);
+		request = quire_registry_find(&registry, id);
+		extend(request, &request->streams[0], 100 * (int32_t)id, 1);
+	}
+	for (uint64_t id = 0; id < 3; id++) {
+		struct quire_snapshot snapshot;
+		int32_t page;
+
+		ck_assert_int_eq(quire_registry_snapshot(&registry, id, LABEL_MAIN,
+		                                         &snapshot, &page, 1),
+		                 QUIRE_OK);
+		ck_assert_int_eq(page, 100 * (int32_t)id);
+	}
+	quire_registry_end(&registry);
+}
+END_TEST
+
 START_TEST(ids_of_every_size_are_told_apart)
 {
 	static const uint64_t ids[] = {
@@ -509,6 +535,8 @@ int main(void)
 
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, an_open_request_is_found_with_an_empty_main_stream);
+	tcase_add_test(tcase,
+	               lists_lie_apart_when_they_are_longer_than_32_bits_can_count);
 	tcase_add_test(tcase, ids_of_every_size_are_told_apart);
 	tcase_add_test(tcase, slots_are_used_again_for_ever_and_never_by_two);
 	tcase_add_test(tcase, requests_come_and_go_in_any_order_and_all_others_stay);
