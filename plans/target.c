@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,9 @@
 
 /* Temporary names tried beside a target before giving up. */
 #define NAMES_MAX 100
+
+/* Links followed from a name to a descriptor. */
+#define HOPS_MAX 8
 
 /* Bytes that a temporary name is longer than its target's. */
 #define NAME_TAIL_BYTES 40
@@ -33,10 +37,43 @@ static void free_names(struct quire_target *target)
 	target->temporary = target->path = target->name = NULL;
 }
 
+/*
+ * The descriptor of this process that a name stands for ("/dev/stdout", "/dev/fd/3"), by way
+ * of links into /proc; -1: it stands for none.
+ */
+static int descriptor_of(const char *name)
+{
+	char self[sizeof("/proc//fd") + 3 * sizeof(long)];
+	char link[PATH_MAX], folder[PATH_MAX], real[PATH_MAX];
+	ssize_t length;
+	int fd = -1;
+
+	snprintf(self, sizeof(self), "/proc/%ld/fd", (long)getpid());
+	snprintf(link, sizeof(link), "%s", name);
+	for (int hops = 0; hops < HOPS_MAX; hops++) {
+		strcpy(folder, link); /* dirname and basename write to their argument */
+		if (realpath(dirname(folder), real) == NULL)
+			return -1;
+		strcpy(folder, link);
+		if (strcmp(real, self) == 0)
+			return sscanf(basename(folder), "%d", &fd) == 1 ? fd : -1;
+		length = readlink(link, real, sizeof(real) - 1);
+		if (length <= 0 || real[0] != '/')
+			return -1;
+		real[length] = '\0';
+		strcpy(link, real);
+	}
+	return -1;
+}
+
+/* What a name that is no regular file stands for; what was written there stays. */
 static enum quire_status open_straight(struct quire_target *target,
                                        struct quire_refusal *refusal_out)
 {
-	target->fd = open(target->name, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	int fd = descriptor_of(target->name);
+
+	target->fd = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0)
+	                     : open(target->name, O_WRONLY | O_CLOEXEC);
 	if (target->fd >= 0)
 		return QUIRE_OK;
 	return quire_fault(refusal_out, QUIRE_IO, 0, "cannot write to \"%s\": %m",
@@ -115,9 +152,9 @@ static enum quire_status open_file(struct quire_target *target,
 			                   "no memory for a name");
 		return open_beside(target, refusal_out);
 	}
-	if (S_ISREG(about.st_mode))
+	if (S_ISREG(about.st_mode) && descriptor_of(target->name) < 0)
 		target->path = realpath(target->name, NULL);
-	if (target->path == NULL) /* no file, or one that is in no folder any more */
+	if (target->path == NULL) /* no file, or one that is open already */
 		return open_straight(target, refusal_out);
 	target->mode = about.st_mode & MODE_BITS;
 	QUIRE_TRY(open_beside(target, refusal_out));

@@ -8,7 +8,8 @@
  * and renames over the target, keeping the mode of what it replaces; so whatever ends the
  * process before leaves nothing behind.  Where the file system knows no files without
  * names, the file has a temporary one, "PATH.PROCESS-ATTEMPT.tmp".  Links are followed; a
- * pipe or a device is written to as it is, and so is standard output, "-".
+ * pipe or a device is written to as it is, and so is what is open already: standard
+ * output, "-", and names such as "/dev/stdout" and "/dev/fd/3".
  */
 #include <quire/runtime/status.h>
 

@@ -155,6 +155,33 @@ START_TEST(a_pipe_is_written_to_as_it_is)
 }
 END_TEST
 
+/* As a shell's `{ echo a; quire ... -o /dev/fd/N; echo b; } > file`. */
+START_TEST(a_file_that_is_open_already_is_written_where_it_stands)
+{
+	struct quire_target target;
+	char path[40], link[80];
+	int fd;
+
+	without_unnamed = _i == 1;
+	temporary_fill(&temporary, "", 0);
+	fd = open(temporary.path, O_WRONLY, 0);
+	ck_assert_int_eq(write(fd, "a", 1), 1);
+	snprintf(path, sizeof(path), "/dev/fd/%d", fd);
+	ck_assert_int_eq(quire_target_open(&target, path, NULL), QUIRE_OK);
+	put(&target, "bc");
+	ck_assert_int_eq(quire_target_commit(&target, NULL), QUIRE_OK);
+	snprintf(link, sizeof(link), "%s/link", temporary.folder);
+	ck_assert_int_eq(symlink(path, link), 0);
+	ck_assert_int_eq(quire_target_open(&target, link, NULL), QUIRE_OK);
+	put(&target, "de");
+	ck_assert_int_eq(quire_target_commit(&target, NULL), QUIRE_OK);
+	ck_assert_int_eq(write(fd, "f", 1), 1);
+	close(fd);
+	ck_assert(temporary_holds(&temporary, "abcdef"));
+	ck_assert_int_eq(unlink(link), 0);
+}
+END_TEST
+
 START_TEST(a_folder_that_is_not_there_is_refused)
 {
 	struct quire_target target;
@@ -207,6 +234,8 @@ int main(void)
 	tcase_add_loop_test(tcase, a_replaced_file_keeps_its_mode, 0, WAYS);
 	tcase_add_loop_test(tcase, a_link_is_followed_and_stays_a_link, 0, WAYS);
 	tcase_add_loop_test(tcase, a_pipe_is_written_to_as_it_is, 0, WAYS);
+	tcase_add_loop_test(tcase, a_file_that_is_open_already_is_written_where_it_stands,
+	                    0, WAYS);
 	tcase_add_loop_test(tcase, a_folder_that_is_not_there_is_refused, 0, WAYS);
 	tcase_add_test(tcase, a_killed_process_leaves_nothing);
 	suite_add_tcase(suite, tcase);

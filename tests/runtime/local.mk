@@ -109,3 +109,10 @@ cmd_tests = \
 	%D%/test_cmd_traces.sh
 TESTS += $(cmd_tests)
 EXTRA_DIST += $(cmd_tests) %D%/cmd.sh
+
+# Longer runs of what make check runs shortly.
+torture-runtime: %D%/torture_runtime$(EXEEXT) %D%/test_model$(EXEEXT)
+	./%D%/torture_runtime 30
+	./%D%/test_model --seed 1 --lists 20000 --commands 80
+torture: torture-runtime
+.PHONY: torture-runtime
