@@ -21,6 +21,7 @@ TESTS += $(house_tests)
 EXTRA_DIST += $(house_tests) \
 	%D%/mutants \
 	%D%/mutants.sh \
+	%D%/run_suite.h \
 	%D%/sanitize.sh \
 	%D%/tsan.supp
 

@@ -3,6 +3,7 @@
 
 #include "alloc/ledger_impl.h"
 #include "tests/alloc/random.h"
+#include "tests/run_suite.h"
 
 #include <quire/runtime/limits.h>
 
@@ -314,8 +315,6 @@ int main(void)
 {
 	Suite *suite = suite_create("ledger");
 	TCase *tcase = tcase_create("all");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tcase, random_lists_match_a_bag_of_names);
 	tcase_add_test(tcase, a_release_that_names_a_page_twice_gives_it_back_once);
@@ -325,9 +324,5 @@ int main(void)
 	tcase_add_test(tcase, the_check_names_the_page_whose_owners_differ);
 	tcase_set_timeout(tcase, 60);
 	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(suite);
 }

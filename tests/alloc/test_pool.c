@@ -3,6 +3,7 @@
 
 #include "alloc/pool_impl.h"
 #include "tests/alloc/random.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
 
@@ -656,8 +657,6 @@ int main(void)
 	Suite *suite = suite_create("pool");
 	TCase *alone = tcase_create("alone");
 	TCase *together = tcase_create("together");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(alone, a_new_pool_hands_out_its_pages_in_order);
 	tcase_add_test(alone, create_refuses_sizes_out_of_range);
@@ -681,9 +680,5 @@ int main(void)
 	tcase_set_timeout(together, 60);
 	suite_add_tcase(suite, alone);
 	suite_add_tcase(suite, together);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(suite);
 }

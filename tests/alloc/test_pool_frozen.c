@@ -8,6 +8,8 @@
 
 #include "alloc/pool_impl.h"
 
+#include "tests/run_suite.h"
+
 #include <check.h>
 
 #include <pthread.h>
@@ -488,8 +490,6 @@ int main(void)
 {
 	Suite *suite = suite_create("pool, frozen threads");
 	TCase *tcase = tcase_create("all");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tcase, others_go_on_beside_a_thread_frozen_at_any_point);
 	tcase_add_test(tcase, a_completed_free_is_not_hidden_behind_a_frozen_one);
@@ -507,9 +507,5 @@ int main(void)
 	tcase_add_test(tcase, a_take_is_refused_when_its_pages_went_to_another);
 	tcase_set_timeout(tcase, 10);
 	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(suite);
 }

@@ -13,6 +13,7 @@
 
 #include "alloc/pool_impl.h"
 #include "tests/alloc/random.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
 
@@ -379,8 +380,6 @@ int main(void)
 {
 	Suite *suite = suite_create("pool, linearizability");
 	TCase *tcase = tcase_create("all");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tcase, the_search_keeps_real_time);
 	tcase_add_test(tcase, the_search_convicts_a_ring_that_hides_a_completed_free);
@@ -388,9 +387,5 @@ int main(void)
 	                    4);
 	tcase_set_timeout(tcase, 120);
 	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(suite);
 }

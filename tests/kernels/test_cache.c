@@ -4,6 +4,7 @@
 #include <quire/kernels/cache.h>
 
 #include "tests/kernels/naive_cache.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
 
@@ -570,8 +571,6 @@ int main(void)
 {
 	Suite *suite = suite_create("cache");
 	TCase *both = tcase_create("cpu and cpu:inline");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	suite_add_tcase(suite, both);
 	tcase_set_timeout(both, 60);
@@ -599,8 +598,5 @@ int main(void)
 		both, wrong_arguments_are_refused_at_the_call_and_the_stream_goes_on, 0,
 		NUM_NAMES);
 	tcase_add_loop_test(both, streams_copy_pages_at_the_same_time, 0, NUM_NAMES);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return run_suite(suite);
 }

@@ -4,6 +4,7 @@
 #include <quire/kernels/device.h>
 
 #include "tests/alloc/random.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
 #include <pthread.h>
@@ -679,8 +680,6 @@ int main(void)
 	Suite *suite = suite_create("device");
 	TCase *both = tcase_create("cpu and cpu:inline");
 	TCase *threads = tcase_create("cpu");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	suite_add_tcase(suite, both);
 	suite_add_tcase(suite, threads);
@@ -716,8 +715,5 @@ int main(void)
 	tcase_add_test(
 		threads,
 		the_first_failure_stays_and_is_told_by_calls_events_and_synchronize);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return run_suite(suite);
 }

@@ -9,6 +9,7 @@
 #include "kernels/dtype_impl.h"
 
 #include "tests/alloc/random.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
 #include <math.h>
@@ -198,8 +199,6 @@ int main(void)
 {
 	Suite *suite = suite_create("dtype");
 	TCase *tcase = tcase_create("dtype");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	suite_add_tcase(suite, tcase);
 	tcase_set_timeout(tcase, 60);
@@ -209,8 +208,5 @@ int main(void)
 	tcase_add_test(tcase, random_numbers_round_to_nearest_even);
 	tcase_add_test(tcase, known_numbers_convert_by_hand);
 	tcase_add_test(tcase, dtypes_have_names_and_sizes);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return run_suite(suite);
 }

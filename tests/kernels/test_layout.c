@@ -5,6 +5,8 @@
 
 #include "kernels/move_impl.h"
 
+#include "tests/run_suite.h"
+
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,8 +198,6 @@ int main(void)
 {
 	Suite *suite = suite_create("layout");
 	TCase *tcase = tcase_create("layout");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	suite_add_tcase(suite, tcase);
 	tcase_add_loop_test(tcase, an_offset_counts_what_lies_before_it, 0, 3);
@@ -207,8 +207,5 @@ int main(void)
 	tcase_add_test(tcase, a_product_beyond_2_to_the_62_is_refused);
 	tcase_add_test(tcase, offsets_of_far_pages_keep_all_64_bits);
 	tcase_add_test(tcase, layouts_have_names);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return run_suite(suite);
 }

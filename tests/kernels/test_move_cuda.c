@@ -5,6 +5,7 @@
 #include "kernels/device_cpu_impl.h"
 #include "kernels/move_cuda_impl.h"
 #include "tests/kernels/naive_cache.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
 
@@ -235,8 +236,6 @@ int main(void)
 {
 	Suite *suite = suite_create("move_cuda");
 	TCase *tcase = tcase_create("stand-in");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	suite_add_tcase(suite, tcase);
 	tcase_set_timeout(tcase, 60);
@@ -244,8 +243,5 @@ int main(void)
 	tcase_add_test(tcase, tokens_are_read_as_on_the_cpu);
 	tcase_add_test(tcase, pages_are_copied_as_on_the_cpu);
 	tcase_add_test(tcase, rows_and_columns_beyond_the_grid_are_reached);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return run_suite(suite);
 }

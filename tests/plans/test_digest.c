@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "random_plan.h"
+#include "tests/run_suite.h"
 
 #include <xxhash.h>
 
@@ -267,8 +268,6 @@ int main(void)
 {
 	Suite *suite = suite_create("digest");
 	TCase *cases = tcase_create("digest");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(cases, the_digest_of_random_plans_is_that_of_the_documented_bytes);
 	tcase_add_test(cases, the_digest_of_a_tiny_plan_is_that_of_bytes_written_by_hand);
@@ -277,9 +276,5 @@ int main(void)
 	tcase_add_test(cases, the_run_digest_is_that_of_28_bytes_and_hangs_on_each_part);
 	tcase_set_timeout(cases, 60);
 	suite_add_tcase(suite, cases);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite);
 }

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "random_plan.h"
+#include "tests/run_suite.h"
 #include "temporary.h"
 
 #include <quire/plans/import.h>
@@ -389,8 +390,6 @@ int main(void)
 {
 	Suite *suite = suite_create("import");
 	TCase *cases = tcase_create("import");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(cases, setup, teardown);
 	tcase_set_timeout(cases, 60);
@@ -399,9 +398,5 @@ int main(void)
 	tcase_add_test(cases, budgets_and_rows_out_of_range_are_refused);
 	tcase_add_test(cases, a_full_disk_ends_an_import);
 	suite_add_tcase(suite, cases);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite);
 }

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "random_plan.h"
+#include "tests/run_suite.h"
 
 #include <stdio.h>
 
@@ -474,8 +475,6 @@ int main(void)
 {
 	Suite *suite = suite_create("plan");
 	TCase *cases = tcase_create("plan");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(cases, every_table_of_a_random_step_is_what_the_formulas_say);
 	tcase_add_test(cases, ranges_cover_exactly_the_used_bytes_and_never_touch);
@@ -489,9 +488,5 @@ int main(void)
 	tcase_add_test(cases, one_table_more_than_a_slot_holds_is_refused);
 	tcase_set_timeout(cases, 60);
 	suite_add_tcase(suite, cases);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite);
 }

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "random_plan.h"
+#include "tests/run_suite.h"
 #include "temporary.h"
 
 #include <quire/plans/requests.h>
@@ -313,8 +314,6 @@ int main(void)
 {
 	Suite *suite = suite_create("requests");
 	TCase *cases = tcase_create("requests");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(cases, setup, teardown);
 	tcase_set_timeout(cases, 60);
@@ -327,9 +326,5 @@ int main(void)
 	tcase_add_test(cases, at_equal_times_gives_come_before_takes);
 	tcase_add_test(cases, an_ideal_of_rows_out_of_range_is_refused);
 	suite_add_tcase(suite, cases);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite);
 }

@@ -9,6 +9,7 @@
 #include "plans/target_impl.h"
 
 #include "temporary.h"
+#include "tests/run_suite.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -224,8 +225,6 @@ int main(void)
 {
 	Suite *suite = suite_create("target");
 	TCase *tcase = tcase_create("target");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_loop_test(tcase, a_target_changes_at_its_commit_and_not_before, 0,
@@ -239,8 +238,5 @@ int main(void)
 	tcase_add_loop_test(tcase, a_folder_that_is_not_there_is_refused, 0, WAYS);
 	tcase_add_test(tcase, a_killed_process_leaves_nothing);
 	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite);
 }

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "random_plan.h"
+#include "tests/run_suite.h"
 #include "temporary.h"
 
 #include <quire/plans/trace.h>
@@ -733,8 +734,6 @@ int main(void)
 {
 	Suite *suite = suite_create("trace");
 	TCase *cases = tcase_create("trace");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(cases, setup, teardown);
 	tcase_set_timeout(cases, 60);
@@ -751,9 +750,5 @@ int main(void)
 	tcase_add_test(cases,
 	               a_writer_refuses_the_command_that_a_reader_would_and_goes_on);
 	suite_add_tcase(suite, cases);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite);
 }

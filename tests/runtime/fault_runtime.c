@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "counting_malloc.h"
+#include "tests/run_suite.h"
 #include "fixture.h"
 
 #include <check.h>
@@ -313,8 +314,6 @@ int main(void)
 {
 	Suite *suite = suite_create("fault: memory");
 	TCase *tcase = tcase_create("memory");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_set_timeout(tcase, 60);
 	tcase_add_loop_test(tcase, every_request_for_memory_of_a_create_may_fail, 0,
@@ -326,10 +325,7 @@ int main(void)
 		tcase, steps_that_find_no_memory_fail_the_runtime_and_hang_nobody, 1, 3);
 #endif
 	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return run_suite(suite);
 }
 
 #else

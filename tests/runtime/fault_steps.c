@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "fixture.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
 #include <pthread.h>
@@ -634,8 +635,6 @@ int main(void)
 {
 	Suite *suite = suite_create("fault: steps");
 	TCase *tcase = tcase_create("steps");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_set_timeout(tcase, 90);
 	tcase_add_loop_test(tcase, a_failure_ends_every_ticket_and_loses_no_page, 0,
@@ -656,8 +655,5 @@ int main(void)
 		tcase,
 		destroy_on_a_thread_that_never_polled_runs_what_is_left_and_may_not_wait);
 	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return run_suite(suite);
 }

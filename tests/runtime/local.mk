@@ -111,8 +111,7 @@ TESTS += $(cmd_tests)
 EXTRA_DIST += $(cmd_tests) %D%/cmd.sh
 
 # Longer runs of what make check runs shortly.
+torture_runs += torture-runtime
 torture-runtime: %D%/torture_runtime$(EXEEXT) %D%/test_model$(EXEEXT)
 	./%D%/torture_runtime 30
 	./%D%/test_model --seed 1 --lists 20000 --commands 80
-torture: torture-runtime
-.PHONY: torture-runtime

@@ -2,6 +2,7 @@
 /* Outcomes of commands: what is refused, how it is named, and that a refusal leaves
  * nothing. */
 #include "fixture.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
 
@@ -610,11 +611,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-	SRunner *runner = srunner_create(suite());
-	int failed;
-
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite());
 }

@@ -4,6 +4,8 @@
 
 #include "runtime/histogram_impl.h"
 
+#include "tests/run_suite.h"
+
 #include <check.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -133,8 +135,6 @@ int main(void)
 {
 	Suite *suite = suite_create("histogram");
 	TCase *tcase = tcase_create("histogram");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_test(tcase, every_magnitude_comes_back_to_a_sixteenth);
 	tcase_add_test(tcase, a_longer_time_is_never_in_an_earlier_bucket);
@@ -142,8 +142,5 @@ int main(void)
 	tcase_add_test(tcase, one_value_is_every_quantile);
 	tcase_add_test(tcase, quantiles_follow_a_sorted_array_to_a_sixteenth);
 	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return run_suite(suite);
 }

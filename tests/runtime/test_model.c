@@ -11,6 +11,7 @@
 #include "config.h"
 
 #include "sim_run.h"
+#include "tests/run_suite.h"
 
 #include <quire/runtime/sanitize.h>
 
@@ -372,17 +373,10 @@ static int run_long(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	SRunner *runner;
-	int failed;
-
 	signal(SIGILL, on_trap);
 	signal(SIGTRAP, on_trap);
 	signal(SIGABRT, on_trap);
 	if (argc > 1)
 		return run_long(argc, argv);
-	runner = srunner_create(suite());
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite());
 }

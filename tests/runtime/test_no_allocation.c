@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "counting_malloc.h"
+#include "tests/run_suite.h"
 #include "fixture.h"
 
 #include <check.h>
@@ -312,8 +313,6 @@ int main(void)
 {
 	Suite *suite = suite_create("no allocation");
 	TCase *tcase = tcase_create("no allocation");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, the_counter_counts);
@@ -321,10 +320,7 @@ int main(void)
 	tcase_add_test(tcase, refused_commands_and_full_queues_allocate_nothing);
 	tcase_add_test(tcase, opening_and_closing_a_request_allocate_nothing);
 	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return run_suite(suite);
 }
 
 #else

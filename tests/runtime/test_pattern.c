@@ -6,6 +6,8 @@
 
 #include "kernels/dtype_impl.h"
 
+#include "tests/run_suite.h"
+
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,8 +162,6 @@ int main(void)
 {
 	Suite *suite = suite_create("pattern");
 	TCase *tcase = tcase_create("pattern");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	suite_add_tcase(suite, tcase);
 	tcase_add_loop_test(tcase, every_value_is_exact_in_every_dtype, 0,
@@ -172,8 +172,5 @@ int main(void)
 	tcase_add_loop_test(tcase, rows_that_belong_elsewhere_do_not_pass, 0,
 	                    QUIRE_DTYPE_COUNT);
 	tcase_add_test(tcase, streams_and_lives_have_seeds_of_their_own);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return run_suite(suite);
 }

@@ -6,6 +6,8 @@
 #include "runtime/registry_impl.h"
 #include "runtime/wake_impl.h"
 
+#include "tests/run_suite.h"
+
 #include <check.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -530,8 +532,6 @@ int main(void)
 {
 	Suite *suite = suite_create("registry");
 	TCase *tcase = tcase_create("registry");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, an_open_request_is_found_with_an_empty_main_stream);
@@ -549,8 +549,5 @@ int main(void)
 	tcase_add_test(tcase, no_reader_sees_two_requests_or_two_states_mixed);
 	tcase_add_test(tcase, a_request_that_stays_is_always_found);
 	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return run_suite(suite);
 }

@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include "model_lists.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
 #include <sched.h>
@@ -323,11 +324,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-	SRunner *runner = srunner_create(suite());
-	int failed;
-
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite());
 }

@@ -5,6 +5,8 @@
 
 #include <quire/runtime/status.h>
 
+#include "tests/run_suite.h"
+
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -213,8 +215,6 @@ int main(void)
 {
 	Suite *suite = suite_create("status");
 	TCase *tcase = tcase_create("status");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_test(tcase, names_and_numbers_never_change);
 	tcase_add_test(tcase, every_status_has_a_meaning_of_its_own);
@@ -226,8 +226,5 @@ int main(void)
 	tcase_add_test(tcase, a_broken_rule_names_its_page_when_no_stream_is_named);
 	tcase_add_test(tcase, a_place_or_a_bound_that_says_nothing_is_left_out);
 	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return run_suite(suite);
 }

@@ -2,6 +2,7 @@
 /* Steps in full: tables as the callbacks see them, built-in work, padding, captured
  * shapes. */
 #include "fixture.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
 
@@ -443,11 +444,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-	SRunner *runner = srunner_create(suite());
-	int failed;
-
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return run_suite(suite());
 }

@@ -4,6 +4,8 @@
 
 #include "runtime/cmd/streams_impl.h"
 
+#include "tests/run_suite.h"
+
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,8 +107,6 @@ int main(void)
 {
 	Suite *suite = suite_create("streams");
 	TCase *tcase = tcase_create("streams");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	suite_add_tcase(suite, tcase);
 	tcase_add_checked_fixture(tcase, setup, teardown);
@@ -114,8 +114,5 @@ int main(void)
 	tcase_add_test(tcase, a_drop_ends_a_life_and_the_next_step_begins_another);
 	tcase_add_test(tcase, requests_and_labels_have_streams_of_their_own);
 	tcase_add_test(tcase, a_label_too_many_has_no_id);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return run_suite(suite);
 }

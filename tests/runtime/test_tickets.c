@@ -6,6 +6,7 @@
 #include "runtime/tickets_impl.h"
 
 #include "fixture.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
 #include <pthread.h>
@@ -250,8 +251,6 @@ int main(void)
 {
 	Suite *suite = suite_create("tickets");
 	TCase *tcase = tcase_create("tickets");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, every_cell_is_free_at_first_and_no_ticket_is_in_it);
@@ -266,8 +265,5 @@ int main(void)
 		tcase,
 		many_threads_may_wait_for_tickets_of_a_runtime_that_another_drives);
 	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return run_suite(suite);
 }

@@ -5,6 +5,8 @@
 
 #include "runtime/wake_impl.h"
 
+#include "tests/run_suite.h"
+
 #include <check.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -169,8 +171,6 @@ int main(void)
 {
 	Suite *suite = suite_create("wake");
 	TCase *tcase = tcase_create("wake");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_set_timeout(tcase, 120);
 	tcase_add_test(tcase, a_token_goes_to_and_fro_and_no_handover_is_slept_through);
@@ -178,8 +178,5 @@ int main(void)
 	tcase_add_test(tcase, an_old_value_is_not_slept_on);
 	tcase_add_test(tcase, a_deadline_ends_the_sleep_and_not_before_its_time);
 	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return run_suite(suite);
 }
