@@ -87,7 +87,7 @@ try_mutant() {
 	! cmp -s "$work/original" "$tree/$file" || fail "$name: changes nothing"
 	build_tests "$tests" || fail_with_log "$name: does not build"
 	for test in $tests; do
-		if run_test "$test"; then
+		if run_test "$test" 2>/dev/null; then
 			verdict=survived
 			survivors=$((survivors + 1))
 		else
