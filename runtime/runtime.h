@@ -55,7 +55,7 @@ enum quire_role {
 
 /* Start from quire_runtime_config_init(), then change what differs. */
 struct quire_runtime_config {
-	size_t config_bytes;       /* sizeof(struct quire_runtime_config): the version */
+	size_t config_bytes; /* sizeof(struct quire_runtime_config): the version */
 	/* Kept until destroy; its pages are the pool, of this runtime alone. */
 	struct quire_cache *cache;
 	enum quire_threads threads;

@@ -115,3 +115,9 @@ torture_runs += torture-runtime
 torture-runtime: %D%/torture_runtime$(EXEEXT) %D%/test_model$(EXEEXT)
 	./%D%/torture_runtime 30
 	./%D%/test_model --seed 1 --lists 20000 --commands 80
+
+bench_runs += bench-replay
+bench-replay: quire$(EXEEXT)
+	@top_srcdir='$(abs_top_srcdir)' top_builddir='$(abs_top_builddir)' \
+		$(SHELL) $(srcdir)/%D%/bench_replay.sh
+EXTRA_DIST += %D%/bench_replay.sh
