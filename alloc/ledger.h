@@ -13,7 +13,7 @@
  * got}.
  *
  * One writer: every call on one ledger comes from one thread at a time (in a runtime, the
- * planner).  Source: block reference counts of paged caches (DESIGN of this project, 5).
+ * planner).  Source: reference counts of paged block tables, as serving engines keep them.
  */
 #include <quire/runtime/status.h>
 

@@ -82,7 +82,7 @@ static void name_value(const struct quire_json *json, const json_t *value, char 
 		snprintf(name, NAME_BYTES, "%" JSON_INTEGER_FORMAT,
 		         json_integer_value(value));
 	else if (json_is_real(value))
-		snprintf(name, NAME_BYTES, json->wide ? "%.0f" : "%.17g",
+		snprintf(name, NAME_BYTES, json->wide ? "%.0f" : "the real number %.17g",
 		         json_real_value(value));
 	else if (json_is_boolean(value))
 		snprintf(name, NAME_BYTES, json_is_true(value) ? "true" : "false");

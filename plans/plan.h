@@ -37,7 +37,8 @@
  *   block_table, when asked for: [bucket_rows, block_width], row i holds its npages_i
  *   pages, then zeros.
  *
- * Source: REFERENCE of the documented cycle (mstar), FlashInfer's page table layout.
+ * Source: the cycle documented for mstar.engine.resources.kv.cache; the tensors of
+ * FlashInfer's paged wrappers.
  */
 #include <quire/plans/step.h>
 #include <quire/runtime/limits.h>

@@ -266,7 +266,7 @@ static const struct {
 	{"\"page_size\":16", "\"page_size\":3000000000",
          "cache.page_size must be an integer 1..1048576, got 3000000000"},
 	{"\"page_size\":16", "\"page_size\":-16", "1..1048576, got -16"},
-	{"\"page_size\":16", "\"page_size\":16.0", "1..1048576, got 16"},
+	{"\"page_size\":16", "\"page_size\":16.0", "1..1048576, got the real number 16"},
 	{"\"page_size\":16", "\"page_size\":\"16\"", "1..1048576, got the string \"16\""},
 	{"\"page_size\":16", "\"page_size\":99999999999999999999999",
          "cache.page_size must be an integer 1..1048576"},
