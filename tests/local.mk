@@ -22,8 +22,7 @@ EXTRA_DIST += $(house_tests) \
 	%D%/mutants \
 	%D%/mutants.sh \
 	%D%/run_suite.h \
-	%D%/sanitize.sh \
-	%D%/tsan.supp
+	%D%/sanitize.sh
 
 check-thread check-address:
 	$(SHELL) $(top_srcdir)/tests/sanitize.sh $(@:check-%=%)

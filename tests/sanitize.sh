@@ -33,7 +33,7 @@ if [ ! -e Makefile ] || [ -n "$(find "$source/configure" -newer config.status)" 
 	"$source/configure" -q --disable-shared --without-cuda \
 		CFLAGS="-O1 -g -fno-omit-frame-pointer $flags" "$@"
 fi
-TSAN_OPTIONS="halt_on_error=1:suppressions='$source/tests/tsan.supp'" \
+TSAN_OPTIONS=halt_on_error=1 \
 	ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1 \
 	UBSAN_OPTIONS=print_stacktrace=1 CK_TIMEOUT_MULTIPLIER=20 \
 	make -j "$jobs" V=0 VERBOSE=1 check
