@@ -419,11 +419,13 @@ struct range_list {
 static void add_range(struct range_list *list, const void *start, int64_t bytes)
 {
 	int64_t offset = (const char *)start - list->plan->host;
-	struct quire_slot_range *last = list->ranges + list->count - 1;
+	struct quire_slot_range *last = NULL;
 
 	if (bytes == 0)
 		return;
-	if (list->count > 0 && last->offset + last->bytes == offset) {
+	if (list->count > 0)
+		last = &list->ranges[list->count - 1];
+	if (last != NULL && last->offset + last->bytes == offset) {
 		last->bytes += bytes;
 		return;
 	}

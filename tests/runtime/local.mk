@@ -121,3 +121,6 @@ bench-replay: quire$(EXEEXT)
 	@top_srcdir='$(abs_top_srcdir)' top_builddir='$(abs_top_builddir)' \
 		$(SHELL) $(srcdir)/%D%/bench_replay.sh
 EXTRA_DIST += %D%/bench_replay.sh
+
+TESTS += %D%/test_specification.sh
+EXTRA_DIST += %D%/test_specification.sh %D%/specification.py
