@@ -305,6 +305,8 @@ START_TEST(a_slot_is_planned_again_while_its_step_still_runs)
 	ck_assert_int_eq(quire_cache_create(device, &shape, &cache, NULL), QUIRE_OK);
 	quire_runtime_config_init(&config, cache);
 	config.depth = 1;
+	/* So that an upload ends well after the executor has nothing else to do. */
+	config.user_bytes = 32 << 20;
 	config.on_plan = note_plan;
 	ck_assert_int_eq(quire_runtime_create(&config, &runtime, NULL), QUIRE_OK);
 	ck_assert_int_eq(quire_runtime_open(runtime, 1, &ticket), QUIRE_OK);
