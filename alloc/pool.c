@@ -269,8 +269,8 @@ static bool append_at(struct quire_pool *pool, struct pool_state *s, uint32_t fi
 
 	*word_out = WORD_OWNED;
 	if (count) {
-		/* A record tells of one link only: that of the batch before must be made.
-		 * */
+		/* A record tells of one link only: that of the batch before must be
+		 * made. */
 		help(pool, *s);
 		/* Relaxed: with S unchanged at the CAS below, this is the LAST that was
 		 * published with *s; with S changed it is not used. */
@@ -412,8 +412,8 @@ enum quire_status quire_pool_free(struct quire_pool *pool, const int32_t *pages,
 
 int32_t quire_pool_num_free(const struct quire_pool *pool)
 {
-	/* Acquire: pairs with state_cas(), as state_load() does; count lies in this half.
-	 * */
+	/* Acquire: pairs with state_cas(), as state_load() does; count lies in this
+	 * half. */
 	struct pool_state s = {
 		.lo = atomic_load_explicit(&pool->state[0], memory_order_acquire)};
 

@@ -54,8 +54,8 @@ QUIRE_API QUIRE_MUST_CHECK enum quire_status
 quire_cache_create(struct quire_device *device, const struct quire_shape *shape,
                    struct quire_cache **cache_out, struct quire_refusal *refusal_out);
 
-/* quire_cache_destroy - @cache: given, NULL is a no-op; no operation on it may be queued
- * */
+/* quire_cache_destroy - @cache: given, NULL is a no-op; no operation on it may be
+ * queued */
 QUIRE_API void quire_cache_destroy(struct quire_cache *cache);
 
 /* Properties.  Threads: any.  Source: KVCache.device, .data_ptr(), .nbytes, ... */

@@ -152,8 +152,8 @@ quire_dstream_call(struct quire_dstream *dstream,
 QUIRE_API QUIRE_MUST_CHECK enum quire_status
 quire_event_create(struct quire_device *device, struct quire_event **event_out);
 
-/* quire_event_destroy - @event: given, NULL is a no-op; no queued operation may name it
- * */
+/* quire_event_destroy - @event: given, NULL is a no-op; no queued operation may name
+ * it */
 QUIRE_API void quire_event_destroy(struct quire_event *event);
 
 /*

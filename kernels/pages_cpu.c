@@ -37,8 +37,8 @@ struct page_order {
 static uint32_t map_place(const struct page_order *order, const int32_t *target,
                           int32_t page)
 {
-	/* Fibonacci hashing: the high bits of a product with 2^32 over the golden ratio.
-	 * */
+	/* Fibonacci hashing: the high bits of a product with 2^32 over the golden
+	 * ratio. */
 	uint32_t place = (uint32_t)page * UINT32_C(0x9e3779b9) >> order->map_shift;
 
 	while (order->map[place] != 0 && target[order->map[place] - 1] != page)

@@ -107,8 +107,8 @@ typedef enum quire_status (*quire_step_function)(void *argument,
                                                  const struct quire_plan *plan,
                                                  struct quire_dstream *compute);
 
-/* Tokens are written but do not count: lengths stay, the pages taken stay on the streams.
- * */
+/* Tokens are written but do not count: lengths stay, the pages taken stay on the
+ * streams. */
 #define QUIRE_STEP_NO_COMMIT (1u << 0)
 /* Answer AGAIN where the step would have to wait for retiring pages. */
 #define QUIRE_STEP_NO_WAIT (1u << 1)

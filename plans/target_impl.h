@@ -25,13 +25,13 @@ struct quire_target {
 	char *temporary; /* the name beside it, whether it is in use or not */
 };
 
-/* quire_target_open - QUIRE_OK; QUIRE_IO; QUIRE_NO_MEMORY; end it with one of the others
- * */
+/* quire_target_open - QUIRE_OK; QUIRE_IO; QUIRE_NO_MEMORY; end it with one of the
+ * others */
 enum quire_status quire_target_open(struct quire_target *target, const char *path,
                                     struct quire_refusal *refusal_out);
 
-/* quire_target_commit - QUIRE_OK; QUIRE_IO: nothing was replaced, nothing is left behind
- * */
+/* quire_target_commit - QUIRE_OK; QUIRE_IO: nothing was replaced, nothing is left
+ * behind */
 enum quire_status quire_target_commit(struct quire_target *target,
                                       struct quire_refusal *refusal_out);
 

@@ -204,8 +204,7 @@ static enum quire_status check_form(struct quire_runtime *rt,
 	return QUIRE_OK;
 }
 
-/* ------------------------------------------------------------------ requests, segments
- * */
+/* ------------------------------------------------------------ requests, segments */
 
 static enum quire_status find_requests(struct quire_runtime *rt,
                                        const struct quire_command_cell *cell,
@@ -268,8 +267,7 @@ static enum quire_status extend(struct quire_runtime *rt,
 	return QUIRE_OK;
 }
 
-/* ------------------------------------------------------------------ sizes, work, pages
- * */
+/* ------------------------------------------------------------ sizes, work, pages */
 
 /* The pages of a row once its span is written. */
 static int64_t row_pages(const struct quire_runtime *rt,

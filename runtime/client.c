@@ -129,8 +129,8 @@ enum quire_status quire_runtime_wait(struct quire_runtime *rt, uint64_t ticket,
 
 	for (;;) {
 		uint32_t value = quire_wake_value(&rt->client_wake);
-		/* Pairs with the release in quire_ticket_draw and quire_ticket_advance.
-		 * */
+		/* Pairs with the release in quire_ticket_draw and
+		 * quire_ticket_advance. */
 		uint64_t state = atomic_load_explicit(&cell->state, memory_order_acquire);
 
 		if (ticket == 0 || state / 4 != ticket)

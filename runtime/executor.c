@@ -108,15 +108,15 @@ static bool publish(struct quire_runtime *rt)
 	               "running a step"))
 		executor->retired++;
 	if (executor->uploaded != uploaded) {
-		/* Pairs with the acquire in plan_step: the host half may be filled again.
-		 * */
+		/* Pairs with the acquire in plan_step: the host half may be filled
+		 * again. */
 		atomic_store_explicit(&rt->numbers.uploaded_step, executor->uploaded,
 		                      memory_order_release);
 		quire_wake_all(&rt->planner_wake);
 	}
 	if (executor->retired != retired) {
-		/* Pairs with the acquire of whoever reads it: the steps' writes are over.
-		 * */
+		/* Pairs with the acquire of whoever reads it: the steps' writes are
+		 * over. */
 		atomic_store_explicit(&rt->numbers.retired_step, executor->retired,
 		                      memory_order_release);
 		atomic_store_explicit(&executor->run_ns,
@@ -189,8 +189,8 @@ static enum quire_status queue_work(struct quire_runtime *rt,
 	return QUIRE_OK;
 }
 
-/* Queue a plan: upload, work, step event.  What was queued before a failure still runs.
- * */
+/* Queue a plan: upload, work, step event.  What was queued before a failure still
+ * runs. */
 static void queue_plan(struct quire_runtime *rt, const struct quire_slot *slot,
                        uint64_t step)
 {

@@ -58,8 +58,7 @@ static void wait_over(struct quire_planner *planner)
 	planner->wait_since_ns = 0;
 }
 
-/* ------------------------------------------------------------------ towards the executor
- * */
+/* ------------------------------------------------------------ towards the executor */
 
 static void push(struct quire_runtime *rt, const struct quire_entry *entry)
 {
@@ -68,8 +67,8 @@ static void push(struct quire_runtime *rt, const struct quire_entry *entry)
 
 	QUIRE_ASSERT(quire_entries_have_room(entries));
 	entries->ring[tail & entries->mask] = *entry;
-	/* Pairs with the acquire in the executor: entry, slot and pages are seen with it.
-	 * */
+	/* Pairs with the acquire in the executor: entry, slot and pages are seen with
+	 * it. */
 	atomic_store_explicit(&entries->tail, tail + 1, memory_order_release);
 	quire_wake_all(&rt->executor_wake);
 }
@@ -116,8 +115,7 @@ static int64_t give_up(struct quire_runtime *rt, const int32_t *pages, int64_t n
 	return freed + more;
 }
 
-/* ------------------------------------------------------------------ open, close, reset
- * */
+/* ------------------------------------------------------------ open, close, reset */
 
 static void open_request(struct quire_runtime *rt, const struct quire_command_cell *cell)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef QUIRE_H
 #define QUIRE_H
-/* Quire: a runtime for paged KV caches that plans ahead while the device executes behind.
- * */
+/* Quire: a runtime for paged KV caches that plans ahead while the device executes
+ * behind. */
 #include <quire/runtime/status.h>
 #include <quire/runtime/limits.h>
 #include <quire/alloc/pool.h>

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* ------------------------------------------------------------------ from an id to its
- * slot */
+/* ------------------------------------------------------------ from an id to its slot */
 
 static _Atomic(struct quire_request_node *) *bucket_of(struct quire_registry *registry,
                                                        uint64_t id)
@@ -136,8 +135,8 @@ enum quire_status quire_registry_init(struct quire_registry *registry,
 	    registry->nodes == NULL || registry->buckets == NULL)
 		goto undo_slots;
 	/* Address space for the longest list of every stream: memory comes as lists grow,
-	 * and a list keeps its address for life, so readers need no grace period for it.
-	 * */
+	 * and a list keeps its address for life, so readers need no grace period for
+	 * it. */
 	registry->pages =
 		mmap(NULL, (size_t)registry->pages_bytes, PROT_READ | PROT_WRITE,
 	             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

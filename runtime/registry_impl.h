@@ -37,8 +37,8 @@
 #define QUIRE_NO_REQUEST_ID UINT64_MAX
 
 /* What readers see.  Written by the planner between two steps of `sequence`, with release
- * stores; read with acquire loads: a reader that got a new value also sees the odd count.
- * */
+ * stores; read with acquire loads: a reader that got a new value also sees the odd
+ * count. */
 struct quire_stream_shown {
 	_Atomic uint32_t sequence; /* odd while it changes */
 	_Atomic int32_t label;

@@ -249,7 +249,7 @@ static void *planner_main(void *argument)
 
 		if (quire_planner_move(rt))
 			continue;
-		/* Pairs with the release in stop_threads. */
+		/* Pairs with the release in stop_planner. */
 		if (atomic_load_explicit(&rt->stop, memory_order_acquire) >= 1 &&
 		    quire_planner_is_idle(rt))
 			return NULL;
@@ -277,7 +277,7 @@ static void *executor_main(void *argument)
 
 		if (quire_executor_move(rt))
 			continue;
-		/* Pairs with the release in stop_threads. */
+		/* Pairs with the release in stop_executor. */
 		if (atomic_load_explicit(&rt->stop, memory_order_acquire) >= 2 &&
 		    quire_executor_is_idle(rt))
 			return NULL;

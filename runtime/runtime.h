@@ -209,8 +209,8 @@ QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_runtime_snapshot(
 	struct quire_runtime *runtime, uint64_t request, const char *label,
 	struct quire_snapshot *snapshot_out, int32_t *pages_out, int64_t pages_max);
 
-/* Counters since create; times in nanoseconds.  Each is exact once the runtime is idle.
- * */
+/* Counters since create; times in nanoseconds.  Each is exact once the runtime is
+ * idle. */
 struct quire_runtime_stats {
 	uint64_t commands; /* decided */
 	uint64_t refused;  /* of them */

@@ -49,8 +49,7 @@ static inline uint64_t quire_counted(const quire_counter *counter)
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-/* ------------------------------------------------------------------ planner -> executor
- * */
+/* ------------------------------------------------------------ planner -> executor */
 
 enum quire_entry_kind {
 	QUIRE_ENTRY_PLAN,
@@ -111,8 +110,7 @@ struct quire_slot {
 	struct quire_issue work[QUIRE_WORK_MAX];
 };
 
-/* ------------------------------------------------------------------ executor -> planner
- * */
+/* ------------------------------------------------------------ executor -> planner */
 
 /* Numbers that only grow: stored with release by the executor, loaded with acquire. */
 struct quire_numbers {

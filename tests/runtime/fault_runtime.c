@@ -217,6 +217,57 @@ START_TEST(every_thread_of_a_create_may_fail)
 END_TEST
 
 #ifndef QUIRE_DEBUG /* a debug build's own checks need memory */
+static _Atomic int32_t gate_is_open, functions_run;
+
+static enum quire_status wait_at_gate(void *argument)
+{
+	const struct timespec nap = {.tv_nsec = 100000};
+
+	(void)argument;
+	while (atomic_load(&gate_is_open) == 0)
+		nanosleep(&nap, NULL);
+	return QUIRE_OK;
+}
+
+static enum quire_status count_run(void *argument)
+{
+	(void)argument;
+	atomic_fetch_add(&functions_run, 1);
+	return QUIRE_OK;
+}
+
+/* An event that cannot be recorded would count as done, with all before it still to run. */
+START_TEST(what_was_queued_can_be_waited_for_when_nothing_more_can_be_queued)
+{
+	enum quire_status status = QUIRE_OK, recorded;
+	struct quire_device *device;
+	struct quire_dstream *dstream;
+	struct quire_event *event;
+	int32_t queued = 0;
+
+	ck_assert_int_eq(quire_device_create("cpu", &device, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_dstream_create(device, "test", &dstream), QUIRE_OK);
+	ck_assert_int_eq(quire_event_create(device, &event), QUIRE_OK);
+	ck_assert_int_eq(quire_dstream_call(dstream, wait_at_gate, NULL), QUIRE_OK);
+	fail_at(1, true);
+	while (status == QUIRE_OK && queued < PLACES_MAX) {
+		status = quire_dstream_call(dstream, count_run, NULL);
+		queued += status == QUIRE_OK;
+	}
+	recorded = quire_event_record(event, dstream);
+	fail_no_more(); /* before Check asks for memory of its own */
+	ck_assert_int_eq(status, QUIRE_NO_MEMORY);
+	ck_assert_int_eq(recorded, QUIRE_OK);
+	ck_assert_int_eq(quire_event_query(event), QUIRE_AGAIN);
+	atomic_store(&gate_is_open, 1);
+	ck_assert_int_eq(quire_event_synchronize(event), QUIRE_OK);
+	ck_assert_int_eq(atomic_load(&functions_run), queued);
+	quire_dstream_destroy(dstream);
+	quire_event_destroy(event);
+	quire_device_destroy(device);
+}
+END_TEST
+
 START_TEST(without_any_memory_requests_open_and_close_and_steps_run)
 {
 	struct fixture f;
@@ -320,6 +371,8 @@ int main(void)
 	                    NUM_THINGS);
 	tcase_add_test(tcase, every_thread_of_a_create_may_fail);
 #ifndef QUIRE_DEBUG
+	tcase_add_test(tcase,
+	               what_was_queued_can_be_waited_for_when_nothing_more_can_be_queued);
 	tcase_add_test(tcase, without_any_memory_requests_open_and_close_and_steps_run);
 	tcase_add_loop_test(
 		tcase, steps_that_find_no_memory_fail_the_runtime_and_hang_nobody, 1, 3);

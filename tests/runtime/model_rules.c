@@ -152,8 +152,7 @@ static void apply_reset(struct model *m, const struct quire_command *command,
 	stream->step = m->counts.steps_planned;
 }
 
-/* ------------------------------------------------------------------ the form of a step
- * */
+/* ------------------------------------------------------------ the form of a step */
 
 static bool label_in(const struct quire_combined *combined, int32_t label)
 {

@@ -54,8 +54,8 @@ static enum quire_status on_plan(void *argument, struct quire_plan *plan)
 	return QUIRE_OK;
 }
 
-/* On the compute stream: the device half must hold this step's tables until it returns.
- * */
+/* On the compute stream: the device half must hold this step's tables until it
+ * returns. */
 static enum quire_status capture_device(void *argument)
 {
 	static _Thread_local struct image image;

@@ -28,8 +28,8 @@ struct sim_record {
 	struct image *device;
 };
 
-/* States that a run has met: a simulation that never waits proves nothing about waiting.
- * */
+/* States that a run has met: a simulation that never waits proves nothing about
+ * waiting. */
 struct sim_cover {
 	uint64_t lists;
 	uint64_t commands;
@@ -78,8 +78,8 @@ struct sim_mode {
 	uint64_t seed;
 };
 
-/* sim_run - run a list; true when runtime and model agree, otherwise sim->text says where
- * */
+/* sim_run - run a list; true when runtime and model agree, otherwise sim->text says
+ * where */
 bool sim_run(struct sim *sim, const struct list *list, const struct sim_mode *mode,
              struct sim_cover *cover);
 
@@ -96,8 +96,8 @@ __attribute__((format(printf, 3, 4))) void sim_fail(struct sim *sim,
 /* sim_give - give a command; false: it was not taken (the queue is full), try again */
 bool sim_give(struct sim *sim, int32_t number, bool try_only);
 
-/* sim_follow - the runtime decided the next ticket: let the model do so too, and compare
- * */
+/* sim_follow - the runtime decided the next ticket: let the model do so too, and
+ * compare */
 void sim_follow(struct sim *sim, const struct quire_outcome *outcome);
 
 /* sim_compare_streams - every stream, at a moment when the runtime has decided exactly

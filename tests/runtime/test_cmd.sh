@@ -139,4 +139,14 @@ if command -v python3 >/dev/null 2>&1; then
 else
 	echo "no python3 here: whether the output is JSON was not tested"
 fi
+# Standard output is the trace's alone, when it is asked to go there.
+"$quire" replay --record - "$sample" >"$work/recorded" 2>"$work/err" ||
+	fail "replay --record -"
+cmp -s "$sample" "$work/recorded" || fail "the recorded sample is not the sample"
+
+# A header is found to be one however much stands in front of its name.
+sed "1s/{/{\"pad\":\"$(printf '%9000s' '' | tr ' ' x)\",/" "$sample" >"$work/padded"
+run 0 info --json "$work/padded"
+is kind plan-trace
+
 done_testing

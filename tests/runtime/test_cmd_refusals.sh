@@ -158,6 +158,28 @@ else
 	echo "no /dev/full here: a full disk was not tested"
 fi
 
+# A file that may not grow is a write that fails, and leaves nothing.
+got=0
+(
+	ulimit -f 1
+	exec "$quire" import -q "$requests" -o "$work/limited"
+) 2>"$work/err" || got=$?
+[ "$got" -eq 2 ] || fail "import into a file that may not grow: exit $got"
+[ "$(wc -l <"$work/err")" -eq 1 ] || fail "import into a file that may not grow"
+for left in "$work"/limited*; do
+	[ ! -e "$left" ] || fail "$left was left behind"
+done
+
+# More pages than anybody has: refused at once, not worked on for hours.
+{
+	echo TIMESTAMP,ContextTokens,GeneratedTokens
+	for _ in 1 2 3; do
+		echo '2023-01-01 00:00:00.0000000,1,2147483647'
+	done
+} >"$work/endless"
+run 2 info --page-size 1 "$work/endless"
+says "$work/endless: the 3 requests need more than 2^32 pages"
+
 # ---------------------------------------------------------------- help
 for command in '' replay import info; do
 	# shellcheck disable=SC2086

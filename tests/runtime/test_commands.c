@@ -6,10 +6,12 @@
 
 #include <check.h>
 
+#include <signal.h>
 #include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
 
-/* ------------------------------------------------------------------ requests and labels
- * */
+/* ------------------------------------------------------------ requests and labels */
 
 START_TEST(opening_twice_is_harmless_and_keeps_what_is_there)
 {
@@ -296,6 +298,25 @@ START_TEST(a_step_that_can_never_fit_is_refused_at_once)
 }
 END_TEST
 
+/* Seven pages of four tokens beside the sink: a stream may have 28 tokens, never 29. */
+START_TEST(the_sink_holds_no_tokens_of_a_stream)
+{
+	struct fixture f;
+	struct quire_refusal refusal;
+
+	fixture_begin(&f, "cpu:inline", 8, 4);
+	f.config.sink = true;
+	fixture_create(&f);
+	ck_assert_int_eq(open_now(&f, 1), QUIRE_OK);
+	refusal = extend_now(&f, 1, NULL, 29, 0).refusal;
+	ck_assert_int_eq(refusal.status, QUIRE_LIMIT);
+	ck_assert_int_eq(refusal.got, 29);
+	ck_assert_int_eq(refusal.expected, 28);
+	ck_assert_int_eq(extend_now(&f, 1, NULL, 28, 0).pages_taken, 7);
+	fixture_end(&f);
+}
+END_TEST
+
 START_TEST(a_reset_drops_content_and_gives_pages_back_or_keeps_them)
 {
 	struct fixture f;
@@ -544,6 +565,40 @@ START_TEST(a_cancelling_shutdown_takes_a_waiting_step_back)
 }
 END_TEST
 
+START_TEST(a_ticket_that_nobody_wants_need_not_be_kept)
+{
+	struct fixture f;
+	uint64_t ticket;
+
+	fixture_start(&f, 8, 4);
+	ck_assert_int_eq(quire_runtime_open(f.runtime, 1, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_runtime_close(f.runtime, 1, &ticket), QUIRE_OK);
+	ck_assert_uint_eq(ticket, 2);
+	ck_assert_int_eq(outcome_of(&f, ticket).refusal.status, QUIRE_OK);
+	fixture_end(&f);
+}
+END_TEST
+
+/* With the only other thread of the test not taking a signal, none of the runtime's does. */
+START_TEST(threads_of_the_runtime_take_no_signals)
+{
+	struct fixture f;
+	struct timespec second = {.tv_sec = 1};
+	sigset_t usr1;
+
+	fixture_begin(&f, "cpu", 8, 4);
+	f.config.threads = QUIRE_THREADS_LIBRARY;
+	fixture_create(&f); /* while the signal is not blocked */
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	ck_assert_int_eq(pthread_sigmask(SIG_BLOCK, &usr1, NULL), 0);
+	/* Any thread that could take it would end the process here. */
+	ck_assert_int_eq(kill(getpid(), SIGUSR1), 0);
+	ck_assert_int_eq(sigtimedwait(&usr1, NULL, &second), SIGUSR1);
+	fixture_end(&f);
+}
+END_TEST
+
 START_TEST(a_config_out_of_range_names_its_field)
 {
 	struct fixture f;
@@ -593,6 +648,7 @@ static Suite *suite(void)
 	tcase_add_test(pages, a_refused_step_names_the_shortage_and_changes_nothing);
 	tcase_add_test(pages, a_step_waits_for_pages_that_are_on_their_way_back);
 	tcase_add_test(pages, a_step_that_can_never_fit_is_refused_at_once);
+	tcase_add_test(pages, the_sink_holds_no_tokens_of_a_stream);
 	tcase_add_test(pages, a_reset_drops_content_and_gives_pages_back_or_keeps_them);
 	tcase_add_test(pages, a_reopened_request_starts_above_its_old_generation);
 	tcase_add_test(form, a_malformed_step_is_invalid_and_names_the_fault);
@@ -601,6 +657,8 @@ static Suite *suite(void)
 	tcase_add_test(tickets, tickets_rise_by_one_and_old_ones_are_forgotten);
 	tcase_add_test(tickets, a_full_queue_says_again_or_would_block);
 	tcase_add_test(tickets, a_cancelling_shutdown_takes_a_waiting_step_back);
+	tcase_add_test(tickets, a_ticket_that_nobody_wants_need_not_be_kept);
+	tcase_add_test(tickets, threads_of_the_runtime_take_no_signals);
 	tcase_add_test(tickets, a_config_out_of_range_names_its_field);
 	suite_add_tcase(s, requests);
 	suite_add_tcase(s, pages);

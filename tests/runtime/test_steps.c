@@ -17,8 +17,8 @@ static void fill(float *rows, int32_t tokens, float base)
 		rows[i] = base + (float)(10 * (i / ROW) + i % ROW);
 }
 
-/* Where a token's K of a layer lies, by the documented formula for [L, P, 2, ps, H, D].
- * */
+/* Where a token's K of a layer lies, by the documented formula for [L, P, 2, ps, H,
+ * D]. */
 static float *slot(struct fixture *f, int64_t layer, int64_t page, int64_t kv,
                    int64_t token)
 {
@@ -218,8 +218,8 @@ static enum quire_status look(void *argument, struct quire_plan *plan)
 	return QUIRE_OK;
 }
 
-/* Padding goes to the sink: a write over all padded tokens leaves every other page alone.
- * */
+/* Padding goes to the sink: a write over all padded tokens leaves every other page
+ * alone. */
 static enum quire_status write_all_tokens(void *argument, const struct quire_plan *plan,
                                           struct quire_dstream *compute)
 {
@@ -351,6 +351,53 @@ START_TEST(user_bytes_travel_with_the_tables)
 }
 END_TEST
 
+static enum quire_status poll_planner(void *argument, struct quire_plan *plan)
+{
+	struct fixture *f = argument;
+
+	(void)plan;
+	ck_assert(!quire_planner_poll(f->runtime));
+	return QUIRE_OK;
+}
+
+static enum quire_status poll_executor(void *argument, const struct quire_plan *plan,
+                                       struct quire_dstream *compute)
+{
+	struct fixture *f = argument;
+
+	(void)plan;
+	(void)compute;
+	ck_assert(!quire_executor_poll(f->runtime));
+	return QUIRE_OK;
+}
+
+START_TEST(a_poll_inside_a_poll_does_nothing)
+{
+	struct fixture f;
+	const struct quire_segment segment = {
+		.request = 1, .span = 1, .at = QUIRE_AT_ANY};
+	const struct quire_step step = {.segments = &segment,
+	                                .num_segments = 1,
+	                                .run = poll_executor,
+	                                .run_argument = &f};
+	uint64_t ticket = 0;
+
+	fixture_begin(&f, "cpu:inline", 8, 4);
+	f.config.depth = 3;
+	f.config.on_plan = poll_planner;
+	f.config.on_plan_argument = &f;
+	fixture_create(&f);
+	ck_assert_int_eq(open_now(&f, 1), QUIRE_OK);
+	for (int i = 0; i < 3; i++) /* all planned before the first is issued */
+		ticket = submit(&f, &step);
+	while (quire_planner_poll(f.runtime))
+		continue;
+	ck_assert_int_eq(outcome_of(&f, ticket).refusal.status, QUIRE_OK);
+	ck_assert_uint_eq(stats_of(&f).steps_retired, 3);
+	fixture_end(&f);
+}
+END_TEST
+
 static enum quire_status refuse_second_plan(void *argument, struct quire_plan *plan)
 {
 	(void)argument;
@@ -433,6 +480,7 @@ static Suite *suite(void)
 	tcase_add_test(tables, padding_rows_write_to_the_sink_and_nowhere_else);
 	tcase_add_test(tables, tokens_that_are_not_committed_do_not_count);
 	tcase_add_test(tables, a_block_table_lists_each_rows_pages);
+	tcase_add_test(callbacks, a_poll_inside_a_poll_does_nothing);
 	tcase_add_test(callbacks, user_bytes_travel_with_the_tables);
 	tcase_add_test(callbacks,
 	               a_failing_on_plan_takes_its_step_back_and_fails_the_runtime);
