@@ -354,12 +354,8 @@ enum quire_status quire_pool_allocate(struct quire_pool *pool, int64_t n,
 
 	QUIRE_ASSERT(pool && (pages_out || n <= 0));
 	if (n < 0 || n > pool->num_pages)
-		return quire_refuse(refusal_out,
-		                    (struct quire_refusal){.status = QUIRE_INVALID,
-		                                           .what = "n",
-		                                           .index = -1,
-		                                           .got = n,
-		                                           .expected = pool->num_pages});
+		return quire_refuse_bound(refusal_out, QUIRE_INVALID, "n", -1, n,
+		                          pool->num_pages);
 	if (n == 0 || take(pool, (uint32_t)n, pages_out, &available))
 		return QUIRE_OK;
 	return quire_refuse(refusal_out, (struct quire_refusal){.status = QUIRE_NO_PAGES,
@@ -380,23 +376,14 @@ enum quire_status quire_pool_free(struct quire_pool *pool, const int32_t *pages,
 
 	QUIRE_ASSERT(pool && (pages || n <= 0));
 	if (n < 0 || n > pool->num_pages)
-		return quire_refuse(refusal_out,
-		                    (struct quire_refusal){.status = QUIRE_INVALID,
-		                                           .what = "n",
-		                                           .index = -1,
-		                                           .got = n,
-		                                           .expected = pool->num_pages});
+		return quire_refuse_bound(refusal_out, QUIRE_INVALID, "n", -1, n,
+		                          pool->num_pages);
 	if (n == 0)
 		return QUIRE_OK;
 	bad = find_outside(pool, pages, n);
 	if (bad < n)
-		return quire_refuse(
-			refusal_out,
-			(struct quire_refusal){.status = QUIRE_INVALID,
-		                               .what = "pages",
-		                               .index = bad,
-		                               .got = pages[bad],
-		                               .expected = pool->num_pages - 1});
+		return quire_refuse_bound(refusal_out, QUIRE_INVALID, "pages", bad,
+		                          pages[bad], pool->num_pages - 1);
 	bad = find_not_owned(pool, pages, n);
 	if (bad == n)
 		bad = claim_batch(pool, pages, n);
