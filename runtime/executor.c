@@ -284,7 +284,8 @@ static void release(struct quire_runtime *rt, int64_t count)
 		for (int64_t i = 0; i < n; i++)
 			check_not_named(rt, entries->pages[place + (uint64_t)i]);
 #endif
-		status = quire_pool_free(rt->pool, entries->pages + place, n, NULL);
+		status = quire_pool_free_single_giver(rt->pool, entries->pages + place, n,
+		                                      NULL);
 		QUIRE_ASSERT(status == QUIRE_OK);
 		given += (uint64_t)n;
 		count -= n;

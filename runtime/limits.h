@@ -51,4 +51,7 @@
  * Refused by the trace reader. */
 #define QUIRE_TRACE_LINE_MAX (16 << 20)
 
+/* A deadline (CLOCK_MONOTONIC, ns) that never comes. */
+#define QUIRE_NO_DEADLINE 0x7fffffffffffffff
+
 #endif

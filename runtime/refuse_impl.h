@@ -36,6 +36,16 @@ static inline enum quire_status quire_refuse_what(struct quire_refusal *refusal_
 		(struct quire_refusal){.status = status, .what = what, .index = -1});
 }
 
+/* A page, without a place in a list. */
+static inline enum quire_status quire_refuse_page(struct quire_refusal *refusal_out,
+                                                  enum quire_status status,
+                                                  const char *what, uint32_t page)
+{
+	return quire_refuse(refusal_out, (struct quire_refusal){.status = status,
+	                                                        .what = what,
+	                                                        .page = (int32_t)page});
+}
+
 /* A number beyond its bound; @index: its place in a list, -1 when there is none. */
 static inline enum quire_status quire_refuse_bound(struct quire_refusal *refusal_out,
                                                    enum quire_status status,

@@ -170,9 +170,6 @@ struct quire_outcome {
 	struct quire_refusal refusal; /* status QUIRE_OK when it was not refused */
 };
 
-/* A deadline that never comes. */
-#define QUIRE_NO_DEADLINE INT64_MAX
-
 /*
  * quire_runtime_wait - wait until a ticket has come as far as a stage
  * @deadline_ns: CLOCK_MONOTONIC; QUIRE_NO_DEADLINE: no deadline; 0: do not wait

@@ -107,6 +107,12 @@ static void add_sentence(struct sentence *s, const struct quire_refusal *r)
 	case QUIRE_NO_PAGES:
 		add_pages(s, r);
 		return;
+	case QUIRE_TIMEOUT:
+		add_other(s, r);
+		if (r->requested)
+			add(s, ", %" PRId64 " requested, %" PRId64 " available",
+			    r->requested, r->available);
+		return;
 	case QUIRE_STALE:
 		add_stream(s, r);
 		add(s, ": segment expects length %" PRId64 ", the stream has %" PRId64,

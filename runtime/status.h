@@ -61,13 +61,14 @@ enum quire_status {
  * are 0.
  *
  *   NO_PAGES   requested, available; in a runtime pages_short, request, label of the
- *   first
- *              page in take order that does not fit
+ *              first page in take order that does not fit
+ *   TIMEOUT    of a wait for pages: requested, available
  *   AGAIN      free, retiring, owned
  *   STALE      request, label, expected (the segment's `at`), got (the stream's length)
  *   LIMIT      what (the limit), got, expected (the bound)
  *   INVALID    what (the argument), index (its place in a list or -1), got, expected
- *   (bound) NOT_OWNED  page, index (its place in the list)
+ *              (bound)
+ *   NOT_OWNED  page, index (its place in the list)
  *   BROKEN     what (the rule), page or request and label
  *   IO, FORMAT what, line (1-based; 0: the whole file)
  */

@@ -15,7 +15,7 @@ wrong_arrows() {
 			printf "%s:%d: %s %s\n", FILENAME, FNR, target, why
 		}
 		BEGIN {
-			leaf = "^runtime/(status|assert|limits|sanitize|refuse_impl)\\.h$"
+			leaf = "^runtime/(status|assert|limits|sanitize|refuse_impl|wake_impl)\\.h$"
 			ours = "^(alloc|kernels|plans|runtime|tests)/|^quire\\.h$"
 		}
 		FNR == 1 {

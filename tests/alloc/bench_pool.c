@@ -1,174 +1,193 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * take + free pairs of n pages against a ring under a mutex that makes the same checks,
- * on one thread, with an idle second thread alive (otherwise the C library leaves the
- * lock's atomics out).  Both run in turns; value is the pool's median, ratio the median
- * of the turns' ratios.
+ * The pool beside what one might have used instead: a ring under a mutex, with the same
+ * checks and without, DPDK's and ConcurrencyKit's rings, liburcu's queue, the Python
+ * original.  All run in turns, round by round; each is checked before it is timed.
  */
 #include "config.h"
 
-#include "tests/alloc/random.h"
+#include "tests/alloc/rivals/cases.h"
+#include "tests/alloc/rivals/measure.h"
 
-#include <quire/alloc/pool.h>
-
+#include <getopt.h>
+#include <math.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define PAGES           65536
-#define TURNS           15
-#define TURN_PAGES      (1 << 20)
-#define TURN_PAIRS_MOST (1 << 18)
-#define BATCH_MOST      1024
-
-/* Ids in a ring, and a byte per page that says whether it is out. */
-struct mutex_ring {
-	pthread_mutex_t lock;
-	uint32_t head, count;
-	int32_t ids[PAGES];
-	uint8_t out[PAGES];
+static const struct {
+	const char *name;
+	void (*run)(const struct rival_list *list, const struct effort *effort);
+} cases[] = {
+	{"pairs", case_pairs},
+	{"sizes", case_sizes},
+	{"taker_giver", case_taker_giver},
+	{"mixed_4", case_mixed_4},
+	{"mixed_16", case_mixed_16},
 };
 
-static struct mutex_ring ring;
-static struct quire_pool *pool;
+#define NUM_CASES (sizeof(cases) / sizeof(*cases))
 
-static void ring_copy_out(int32_t *pages, uint32_t n)
+static const struct effort whole = {
+	.pair_rounds = 101,
+	.size_rounds = 45,
+	.thread_rounds = 15,
+	.size_pages_max = 1 << 24,
+	.thread_s = 0.1,
+};
+
+static const struct effort quick = {
+	.pair_rounds = 15,
+	.size_rounds = 9,
+	.thread_rounds = 3,
+	.size_pages_max = 1 << 16,
+	.thread_s = 0.03,
+};
+
+/*
+ * What the pool is to reach: the median ratio of two rivals' rounds or, without `to`, the
+ * median of one's.
+ */
+static const struct bar {
+	const char *what;
+	const char *measure;
+	const char *rival, *to;
+	double limit;
+	bool at_least; /* or at most */
+} bars[] = {
+	{"one thread, n = 1, to the mutex with checks", "pair_1", "pool", "mutex_checks",
+         1.4, false},
+	{"one thread, n = 64, to the mutex with checks", "pair_64", "pool",
+         "mutex_checks", 2.8, false},
+	{"one thread, n = 64, one giver, to the same", "pair_64", "pool_one_giver",
+         "mutex_checks", 1.6, false},
+	{"taker and giver, to the mutex with checks", "taker_giver", "pool",
+         "mutex_checks", 1.3, true},
+	{"taker and giver, one giver, to the same", "taker_giver", "pool_one_giver",
+         "mutex_checks", 1.3, true},
+	{"taker and giver, p99.9 of a take, ns", "taker_giver_p999", "pool", NULL, 1000,
+         false},
+	{"taker and giver, one giver, p99.9 of a take, ns", "taker_giver_p999",
+         "pool_one_giver", NULL, 1000, false},
+	{"16 threads, to the mutex with checks", "mixed_16", "pool", "mutex_checks", 1.0,
+         true},
+	{"16 threads, to rte_ring RTS", "mixed_16", "pool", "rte_ring_rts", 2.5, true},
+	{"16 threads, to the default rte_ring", "mixed_16", "pool", "rte_ring", 30, true},
+	{"16 threads, p99.99 of a take, mutex with checks to pool", "mixed_16_p9999",
+         "mutex_checks", "pool", 30, true},
+	{"one thread, n = 1, Python to pool", "pair_1", "python", "pool", 60, true},
+	{"one thread, n = 64, Python to pool", "pair_64", "python", "pool", 200, true},
+	{"bytes per page", "bytes_16M", "pool", NULL, 41, false},
+};
+
+static const struct rival *named(const char *name)
 {
-	uint32_t first = PAGES - ring.head < n ? PAGES - ring.head : n;
+	const struct rival *rivals[RIVALS_MAX];
+	int num = rivals_list(rivals);
 
-	memcpy(pages, &ring.ids[ring.head], first * sizeof(*pages));
-	memcpy(pages + first, ring.ids, (n - first) * sizeof(*pages));
-}
-
-static __attribute__((noinline)) bool ring_take(uint32_t n, int32_t *pages)
-{
-	bool fits;
-
-	pthread_mutex_lock(&ring.lock);
-	fits = n <= ring.count;
-	if (fits) {
-		ring_copy_out(pages, n);
-		ring.head = (ring.head + n) % PAGES;
-		ring.count -= n;
-		for (uint32_t i = 0; i < n; i++)
-			ring.out[pages[i]] = 1;
+	for (int i = 0; i < num; i++) {
+		if (strcmp(rivals[i]->name, name) == 0)
+			return rivals[i];
 	}
-	pthread_mutex_unlock(&ring.lock);
-	return fits;
+	return NULL;
 }
 
-/* The place of the first page that is bad, with all undone, or n. */
-static uint32_t ring_mark(const int32_t *pages, uint32_t n)
+static void print_bar(const struct bar *bar)
 {
-	uint32_t i;
+	const struct rival *rival = named(bar->rival);
+	double measured =
+		bar->to ? measure_ratio(bar->measure, rival, named(bar->to), 0.5)
+			: measure_value(bar->measure, rival, 0.5);
+	const char *verdict = "missed";
 
-	for (i = 0; i < n && (uint32_t)pages[i] < PAGES && ring.out[pages[i]]; i++)
-		ring.out[pages[i]] = 0;
-	if (i < n)
-		for (uint32_t k = 0; k < i; k++)
-			ring.out[pages[k]] = 1;
-	return i;
+	if (isnan(measured))
+		verdict = "not measured";
+	else if (bar->at_least ? measured >= bar->limit : measured <= bar->limit)
+		verdict = "met";
+	printf("bar | %s | %s %g | %.4g | %s\n", bar->what,
+	       bar->at_least ? ">=" : "<=", bar->limit, measured, verdict);
 }
 
-static __attribute__((noinline)) bool ring_give(const int32_t *pages, uint32_t n)
+/* The rivals that can be had here and keep their order; a wrong one ends the program. */
+static void find_rivals(struct rival_list *list_out)
 {
-	uint32_t tail, first;
-	bool good;
+	const struct rival *rivals[RIVALS_MAX];
+	int num = rivals_list(rivals);
 
-	pthread_mutex_lock(&ring.lock);
-	good = ring_mark(pages, n) == n;
-	if (good) {
-		tail = (ring.head + ring.count) % PAGES;
-		first = PAGES - tail < n ? PAGES - tail : n;
-		memcpy(&ring.ids[tail], pages, first * sizeof(*pages));
-		memcpy(ring.ids, pages + first, (n - first) * sizeof(*pages));
-		ring.count += n;
+	list_out->num = 0;
+	for (int i = 0; i < num; i++) {
+		const char *fault = rival_fault(rivals[i]);
+
+		if (fault == rival_absent) {
+			printf("# %s: left out, %s\n", rivals[i]->name, fault);
+			continue;
+		}
+		if (fault)
+			fprintf(stderr, "bench_pool: %s %s\n", rivals[i]->name, fault);
+		rival_must(!fault, "a rival that is not right is not measured");
+		list_out->rivals[list_out->num++] = rivals[i];
 	}
-	pthread_mutex_unlock(&ring.lock);
-	return good;
 }
 
-static void must(bool done)
+static void print_usage(FILE *stream)
 {
-	if (!done)
-		abort();
+	fputs("usage: bench_pool [--quick] [--case NAME]...\n"
+	      "  --quick      few and short rounds, no large pool\n"
+	      "  --case NAME  only this one of:",
+	      stream);
+	for (size_t i = 0; i < NUM_CASES; i++)
+		fprintf(stream, " %s", cases[i].name);
+	fputs("\nEach line: name value unit ratio, the quartiles of value and ratio,\n"
+	      "rounds; the ratio is to mutex_checks in the same rounds.  At the end,\n"
+	      "the bars.\n",
+	      stream);
 }
 
-static double now_ns(void)
+/* Marks the case of that name; false: there is none. */
+static bool want(bool wanted[], const char *name)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
-static double pool_turn(int32_t n, int pairs)
-{
-	int32_t pages[BATCH_MOST];
-	double start = now_ns();
-
-	for (int i = 0; i < pairs; i++) {
-		must(quire_pool_try_allocate(pool, n, pages));
-		must(quire_pool_free(pool, pages, n, NULL) == QUIRE_OK);
+	for (size_t i = 0; i < NUM_CASES; i++) {
+		if (strcmp(cases[i].name, name) == 0) {
+			wanted[i] = true;
+			return true;
+		}
 	}
-	return (now_ns() - start) / pairs;
+	return false;
 }
 
-static double ring_turn(int32_t n, int pairs)
+static const struct effort *parse_options(int argc, char **argv, bool wanted[])
 {
-	int32_t pages[BATCH_MOST];
-	double start = now_ns();
+	static const struct option options[] = {
+		{"quick", no_argument, NULL, 'q'},
+		{"case", required_argument, NULL, 'c'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	const struct effort *effort = &whole;
+	bool some = false, right = true;
+	int option;
 
-	for (int i = 0; i < pairs; i++) {
-		must(ring_take((uint32_t)n, pages));
-		must(ring_give(pages, (uint32_t)n));
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (option == 'h') {
+			print_usage(stdout);
+			exit(EXIT_SUCCESS);
+		}
+		if (option == 'q')
+			effort = &quick;
+		else if (option == 'c')
+			some = want(wanted, optarg);
+		right = right && (option == 'q' || (option == 'c' && some));
 	}
-	return (now_ns() - start) / pairs;
-}
-
-/* Both FIFOs in one and the same random order. */
-static void scramble(uint64_t seed)
-{
-	int32_t *pages = malloc(PAGES * sizeof(*pages));
-
-	must(pages && quire_pool_try_allocate(pool, PAGES, pages));
-	random_shuffle(&seed, pages, PAGES);
-	for (int32_t i = 0; i < PAGES; i += 64)
-		must(quire_pool_free(pool, &pages[i], 64, NULL) == QUIRE_OK);
-	pthread_mutex_init(&ring.lock, NULL);
-	ring.count = PAGES;
-	memcpy(ring.ids, pages, PAGES * sizeof(*pages));
-	free(pages);
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *values)
-{
-	qsort(values, TURNS, sizeof(*values), by_value);
-	return values[TURNS / 2];
-}
-
-static void bench_pairs(int32_t n)
-{
-	int pairs = TURN_PAGES / n < TURN_PAIRS_MOST ? TURN_PAGES / n : TURN_PAIRS_MOST;
-	double ns[TURNS], ratios[TURNS];
-
-	pool_turn(n, pairs);
-	ring_turn(n, pairs);
-	for (int turn = 0; turn < TURNS; turn++) {
-		ns[turn] = pool_turn(n, pairs);
-		ratios[turn] = ns[turn] / ring_turn(n, pairs);
+	if (!right || optind < argc) {
+		print_usage(stderr);
+		exit(EXIT_FAILURE);
 	}
-	printf("pool_pair_%d %.1f ns %.2f\n", (int)n, median(ns), median(ratios));
+	for (size_t i = 0; i < NUM_CASES; i++)
+		wanted[i] = wanted[i] || !some;
+	return effort;
 }
 
 static void *idle(void *arg)
@@ -177,22 +196,30 @@ static void *idle(void *arg)
 	return NULL;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	bool wanted[NUM_CASES] = {0};
+	const struct effort *effort = parse_options(argc, argv, wanted);
+	struct rival_list list;
 	pthread_t thread;
 	sem_t end;
 
+	/* A rival's process that ends is found out by the missing answer. */
+	signal(SIGPIPE, SIG_IGN);
+	/* In a process of one thread the C library leaves the atomics of a lock out. */
 	sem_init(&end, 0, 0);
-	must(pthread_create(&thread, NULL, idle, &end) == 0);
-	must(quire_pool_create(PAGES, &pool) == QUIRE_OK);
-	scramble(1);
-	bench_pairs(1);
-	bench_pairs(8);
-	bench_pairs(64);
-	bench_pairs(1024);
-	quire_pool_destroy(pool);
+	rival_must(pthread_create(&thread, NULL, idle, &end) == 0, "no thread");
+	find_rivals(&list);
+	printf("# name value unit ratio value_q1 value_q3 ratio_q1 ratio_q3 rounds\n");
+	for (size_t i = 0; i < NUM_CASES; i++) {
+		if (wanted[i])
+			cases[i].run(&list, effort);
+	}
+	printf("# what | bar | measured\n");
+	for (size_t i = 0; i < sizeof(bars) / sizeof(*bars); i++)
+		print_bar(&bars[i]);
 	sem_post(&end);
 	pthread_join(thread, NULL);
 	sem_destroy(&end);
-	return 0;
+	return EXIT_SUCCESS;
 }

@@ -1,487 +1,467 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that stop in the middle of a call, at every labelled point of alloc/pool.c
- * (which is compiled into this program with QUIRE_POOL_POINTS): all others must go on,
- * and a thread that wakes up too late must do no harm.
+ * Threads that stop in the middle of a call, at every labelled point of the pool (which
+ * is compiled into this program with QUIRE_POOL_POINTS): all others must go on, and a
+ * thread that wakes up too late must do no harm.
  */
 #include "config.h"
 
-#include "alloc/pool_impl.h"
-
+#include "tests/alloc/frozen.h"
 #include "tests/run_suite.h"
 
 #include <check.h>
 
-#include <pthread.h>
-#include <semaphore.h>
+#include <errno.h>
 #include <stdlib.h>
 
-#define PAGES 8
+#define PAGES MODEL_PAGES_MOST
 
-/* A call on its own thread, which stops when it comes to `point` for the time `at`. */
-struct caller {
-	struct quire_pool *pool;
-	enum quire_pool_point point;
-	int at;
-	bool takes;
-	int64_t n;
-	int32_t pages[PAGES];
+/* ------------------------------------------------- beside any call that is stopped */
+
+/* A call whose second half comes late, and what it does to the FIFO when it does. */
+struct late {
+	struct caller caller;
+	struct fifo_model *model;
+	bool is_done;
+	int32_t seen; /* pages that were free when it last read S, where that is a step */
 	enum quire_status status;
-	bool frozen;
-	sem_t stopped; /* posted when the caller freezes, and when it ends */
-	sem_t go_on;
-	pthread_t thread;
+	int32_t pages[PAGES]; /* what a take gets */
 };
 
-static _Thread_local struct caller *self;
-
-void quire_pool_point(enum quire_pool_point point)
+static void happen(struct late *late)
 {
-	if (!self || point != self->point || --self->at != 0)
-		return;
-	self->frozen = true;
-	sem_post(&self->stopped);
-	sem_wait(&self->go_on);
-}
+	int32_t n = (int32_t)late->caller.n;
 
-static void *call(void *arg)
-{
-	struct caller *caller = arg;
-
-	self = caller;
-	if (caller->takes)
-		caller->status =
-			quire_pool_allocate(caller->pool, caller->n, caller->pages, NULL);
+	late->is_done = true;
+	late->status = QUIRE_OK;
+	if (late->caller.verb != CALLER_TAKES)
+		model_give(late->model, late->caller.pages, n);
+	else if (n <= late->model->num_free)
+		model_take(late->model, n, late->pages);
 	else
-		caller->status =
-			quire_pool_free(caller->pool, caller->pages, caller->n, NULL);
-	sem_post(&caller->stopped);
-	return NULL;
+		late->status = QUIRE_NO_PAGES;
 }
 
-/* Run a call up to its point: whether it stopped there. */
-static bool freeze(struct caller *caller)
+/* Begin a call of n pages: whether it stops.  Behind two points it has happened. */
+static bool begin(struct late *late, int32_t n, uint64_t *seed)
 {
-	sem_init(&caller->stopped, 0, 0);
-	sem_init(&caller->go_on, 0, 0);
-	ck_assert_int_eq(pthread_create(&caller->thread, NULL, call, caller), 0);
-	sem_wait(&caller->stopped);
-	return caller->frozen;
+	struct caller *caller = &late->caller;
+
+	caller->n = n;
+	if (caller->verb != CALLER_TAKES)
+		model_pick(late->model, n, seed, caller->pages);
+	if (!caller_stops(caller)) {
+		happen(late);
+		return false;
+	}
+	if (caller->point == POOL_POINT_APPENDED || caller->point == POOL_POINT_TAKEN)
+		happen(late);
+	return true;
 }
 
-static enum quire_status finish(struct caller *caller)
+/* The rest of a call that was stopped. */
+static void end(struct late *late)
 {
-	sem_post(&caller->go_on);
-	pthread_join(caller->thread, NULL);
-	sem_destroy(&caller->stopped);
-	sem_destroy(&caller->go_on);
-	return caller->status;
+	if (!late->is_done)
+		happen(late);
+	caller_ends(&late->caller);
 }
 
-static void take(struct quire_pool *pool, int64_t n, int32_t *pages)
+static void ck_assert_late(struct late *late)
 {
-	ck_assert_int_eq(quire_pool_allocate(pool, n, pages, NULL), QUIRE_OK);
+	struct caller *caller = &late->caller;
+
+	ck_assert_int_eq(caller->status, late->status);
+	if (late->status == QUIRE_NO_PAGES) {
+		ck_assert_int_eq(caller->refusal.requested, caller->n);
+		ck_assert_int_eq(caller->refusal.available, late->model->num_free);
+	} else if (caller->verb == CALLER_TAKES) {
+		ck_assert_pages(caller->pages, late->pages, (int32_t)caller->n);
+		model_hold(late->model, late->pages, (int32_t)caller->n);
+	}
+	ck_assert_pool_is(caller->pool, late->model);
 }
 
-static void give(struct quire_pool *pool, int32_t page)
+/* A free of this thread of up to `most` of its pages, and a take of up to all. */
+static void give_some(struct quire_pool *pool, struct fifo_model *model, int32_t most,
+                      uint64_t *seed)
 {
-	ck_assert_int_eq(quire_pool_free(pool, &page, 1, NULL), QUIRE_OK);
-}
-
-/* A pool whose pages are all out. */
-static struct quire_pool *empty_pool(void)
-{
-	struct quire_pool *pool;
+	int32_t n = model_batch(most < model->num_held ? most : model->num_held, seed);
 	int32_t pages[PAGES];
 
-	ck_assert_int_eq(quire_pool_create(PAGES, &pool), QUIRE_OK);
-	take(pool, PAGES, pages);
+	model_pick(model, n, seed, pages);
+	give_list(pool, pages, n);
+	model_give(model, pages, n);
+}
+
+static void take_some(struct quire_pool *pool, struct fifo_model *model, int32_t n)
+{
+	int32_t pages[PAGES], expected[PAGES];
+
+	take(pool, n, pages);
+	model_take(model, n, expected);
+	ck_assert_pages(pages, expected, n);
+	model_hold(model, pages, n);
+	ck_assert_int_eq(quire_pool_num_free(pool), model->num_free);
+}
+
+/* A pool of groups of every size, some pages still out. */
+static struct quire_pool *scattered_pool(struct fifo_model *model, int before,
+                                         uint64_t *seed)
+{
+	struct quire_pool *pool = empty_pool(before);
+
+	model_init(model, PAGES);
+	model_take(model, PAGES, model->held);
+	model->num_held = PAGES;
+	for (int i = 0; i < 4 || model->num_free < 4; i++)
+		give_some(pool, model, PAGES / 6, seed);
 	return pool;
 }
 
-static void ck_assert_free_pages(struct quire_pool *pool, const int32_t *expected,
-                                 int32_t n)
+/* One call, stopped at a point that it passed so often: whether it came there. */
+static bool go_on_beside(enum caller_verb verb, enum quire_pool_point point, int passes,
+                         uint64_t seed)
 {
-	int32_t pages[PAGES];
-	struct quire_refusal refusal;
+	struct fifo_model model;
+	struct quire_pool *pool = scattered_pool(&model, (int)(seed % BEFORE), &seed);
+	struct late late = {.caller = {.pool = pool,
+	                               .verb = verb,
+	                               .points = (uint32_t)1 << point,
+	                               .passes = passes},
+	                    .model = &model};
+	int32_t most = verb == CALLER_TAKES ? model.num_free : model.num_held;
+	bool stopped = begin(&late, random_in(&seed, 1, most), &seed);
 
-	if (quire_pool_check(pool, pages, &refusal))
-		ck_abort_msg("%s", refusal.what);
-	ck_assert_int_eq(quire_pool_num_free(pool), n);
-	for (int32_t i = 0; i < n; i++)
-		ck_assert_int_eq(pages[i], expected[i]);
-}
-
-static void ck_end(struct quire_pool *pool)
-{
-	ck_assert_int_eq(quire_pool_check(pool, NULL, NULL), QUIRE_OK);
+	for (int round = 0; stopped && round < 12; round++) {
+		/* No other free beside that of an only giver. */
+		if (verb != CALLER_GIVES_ALONE)
+			give_some(pool, &model, PAGES, &seed);
+		take_some(pool, &model, model_batch(model.num_free, &seed));
+	}
+	if (stopped)
+		end(&late);
+	ck_assert_late(&late);
 	quire_pool_destroy(pool);
+	return stopped;
 }
 
-/*
- * Pages 0 and 1 are free and the link between them waits for help (its own free is
- * frozen), so that takes and frees of others come through help too.  Page 7 is held by
- * `frozen`, 2 to 6 by this thread.
- */
-static void go_on_beside(struct caller *frozen, struct caller *linker, int32_t *stopped)
+START_TEST(others_go_on_beside_a_call_that_is_stopped_at_any_point)
 {
-	struct quire_pool *pool = empty_pool();
-	int32_t pages[PAGES];
+	static const uint32_t helps = AT(LOADING) | AT(HELP_READ) | AT(HELP_CHECKED);
+	static const uint32_t gives = AT(WRITTEN) | AT(RECORDED) | AT(APPENDED);
+	const uint32_t points_of[] = {
+		[CALLER_TAKES] = helps | AT(STARTED) | AT(WALKED) | AT(TAKEN),
+		[CALLER_GIVES] = helps | gives | AT(SEEN) | AT(CLAIMING),
+		[CALLER_GIVES_ALONE] = helps | gives,
+	};
+	const enum caller_verb verbs[] = {CALLER_TAKES, CALLER_GIVES, CALLER_GIVES_ALONE};
+	enum caller_verb verb = verbs[_i];
+	uint32_t reached = 0;
 
-	give(pool, 0);
-	*linker = (struct caller){.pool = pool,
-	                          .point = POOL_POINT_APPENDED,
-	                          .at = 1,
-	                          .n = 1,
-	                          .pages = {1}};
-	ck_assert(freeze(linker));
-	frozen->pool = pool;
-	frozen->pages[0] = 7;
-	frozen->pages[1] = 6;
-	*stopped += freeze(frozen);
-	for (int round = 0; round < 50; round++) {
-		int32_t before = quire_pool_num_free(pool);
+	for (int k = 0; k < POOL_POINTS * 60; k++) {
+		enum quire_pool_point point = (enum quire_pool_point)(k % POOL_POINTS);
 
-		ck_assert_int_eq(quire_pool_free(pool, (int32_t[]){2, 3}, 2, NULL),
-		                 QUIRE_OK);
-		give(pool, 4);
-		ck_assert_int_eq(quire_pool_num_free(pool), before + 3);
-		take(pool, before + 3, pages);
-		ck_assert_int_eq(quire_pool_num_free(pool), 0);
-		ck_assert_int_eq(pages[before], 2);
-		ck_assert_int_eq(pages[before + 1], 3);
-		ck_assert_int_eq(pages[before + 2], 4);
-		for (int32_t i = 0; i < before; i++)
-			give(pool, pages[i]);
+		if (go_on_beside(verb, point, k / POOL_POINTS % 3, (uint64_t)k))
+			reached |= (uint32_t)1 << point;
 	}
-	ck_assert_int_eq(finish(frozen), QUIRE_OK);
-	ck_assert_int_eq(finish(linker), QUIRE_OK);
-	ck_end(pool);
-}
-
-START_TEST(others_go_on_beside_a_thread_frozen_at_any_point)
-{
-	int stopped[POOL_POINTS] = {0};
-
-	for (int point = 0; point < POOL_POINTS; point++) {
-		for (int k = 0; k < 4; k++) {
-			struct caller frozen = {.point = (enum quire_pool_point)point,
-			                        .at = 1 + k / 2,
-			                        .takes = k % 2,
-			                        .n = 2};
-			struct caller linker;
-
-			go_on_beside(&frozen, &linker, &stopped[point]);
-		}
-	}
-	for (int point = 0; point < POOL_POINTS; point++)
-		ck_assert_msg(stopped[point] > 0, "nothing stopped at point %d", point);
+	ck_assert_uint_eq(reached, points_of[verb]);
 }
 END_TEST
 
-START_TEST(a_completed_free_is_not_hidden_behind_a_frozen_one)
-{
-	static const enum quire_pool_point points[] = {
-		POOL_POINT_SEEN, POOL_POINT_CLAIMING, POOL_POINT_LOADED,
-		POOL_POINT_RECORDED, POOL_POINT_APPENDED};
+/* ---------------------------------------------------- pages in their next life */
 
-	for (size_t k = 0; k < sizeof(points) / sizeof(points[0]); k++) {
-		struct quire_pool *pool = empty_pool();
+enum role { ROLE_OWNED, ROLE_LEAF, ROLE_BRANCH, ROLE_ROOT, ROLES };
+
+/* What the page at a place of a batch of n is to its group. */
+static enum role role_in_batch(int32_t place, int32_t n)
+{
+	int32_t start = place / FIFO_GROUP * FIFO_GROUP;
+	int32_t size = n - start < FIFO_GROUP ? n - start : FIFO_GROUP;
+
+	place -= start;
+	if (place == size - 1)
+		return ROLE_ROOT;
+	return place == size - 2 || place % FIFO_RUN == FIFO_LEAVES ? ROLE_BRANCH
+	                                                            : ROLE_LEAF;
+}
+
+/* Everything leaves the pool; most pages come back.  What becomes of one of them. */
+static enum role renew(struct quire_pool *pool, struct fifo_model *model, int32_t page,
+                       uint64_t *seed)
+{
+	int32_t kept = random_in(seed, 0, model->num_free / 2);
+	enum role role = ROLE_OWNED;
+
+	take_some(pool, model, model->num_free);
+	while (model->num_held > kept) {
+		int32_t from = model->num_free;
+
+		give_some(pool, model, model->num_held - kept, seed);
+		for (int32_t at = from; at < model->num_free; at++) {
+			if (model->free[at] == page)
+				role = role_in_batch(at - from, model->num_free - from);
+		}
+	}
+	return role;
+}
+
+static struct fifo_state state_of(const struct quire_pool *pool)
+{
+	return (struct fifo_state){.lo = atomic_load(&pool->fifo.state[0]),
+	                           .hi = atomic_load(&pool->fifo.state[1])};
+}
+
+/* The pages of a state that a stopped call still has to do with. */
+static int32_t page_of_state(const struct quire_pool *pool, int which)
+{
+	struct fifo_state s = state_of(pool);
+	uint32_t tail = state_tail(s);
+
+	if (which == 0)
+		return (int32_t)state_head(s).root;
+	if (which == 1)
+		return (int32_t)tail;
+	return (int32_t)(atomic_load(&pool->fifo.node[tail].slot[NODE_RECORD]) >> 32);
+}
+
+#define LATE_POINTS 6
+
+/*
+ * A call has read S, or is about to help; then all pages change their roles.  It walks
+ * from a head that is owned, a leaf, a branch, another root; it reads the record of a tail
+ * and links an old tail that have become the same.
+ */
+START_TEST(a_call_that_comes_late_meets_pages_in_every_role)
+{
+	static const struct {
+		enum caller_verb verb;
+		enum quire_pool_point point;
+	} stops_at[LATE_POINTS] = {
+		{CALLER_TAKES, POOL_POINT_STARTED},
+		{CALLER_TAKES, POOL_POINT_HELP_READ},
+		{CALLER_TAKES, POOL_POINT_HELP_CHECKED},
+		{CALLER_GIVES, POOL_POINT_WRITTEN},
+		{CALLER_GIVES, POOL_POINT_HELP_READ},
+		{CALLER_GIVES, POOL_POINT_HELP_CHECKED},
+	};
+	enum caller_verb verb = stops_at[_i].verb;
+	int met[3][ROLES] = {{0}};
+
+	for (uint64_t round = 0; round < 300; round++) {
+		uint64_t seed = round;
+		struct fifo_model model;
+		struct quire_pool *pool =
+			scattered_pool(&model, (int)(seed % BEFORE), &seed);
+		struct late late = {
+			.caller = {.pool = pool,
+		                   .verb = verb,
+		                   .points = (uint32_t)1 << stops_at[_i].point},
+			.model = &model};
+		int32_t page = page_of_state(pool, (int)(round % 3));
+		int32_t most = model.num_free;
+		int32_t n = verb == CALLER_GIVES ? 1 : random_in(&seed, most / 2, most);
+
+		if (begin(&late, n, &seed)) {
+			met[round % 3][renew(pool, &model, page, &seed)]++;
+			end(&late);
+		}
+		ck_assert_late(&late);
+		quire_pool_destroy(pool);
+	}
+	for (int k = 0; k < 3 * ROLES; k++)
+		ck_assert_int_gt(met[k / ROLES][k % ROLES], 0);
+}
+END_TEST
+
+/*
+ * Whole groups are read after they were taken.  Meanwhile the pages before them, which
+ * were of the same group, and those behind become roots, branches and leaves.
+ */
+START_TEST(a_stopped_take_keeps_its_pages_while_all_others_go_round)
+{
+	uint64_t seed = 16;
+
+	for (int32_t skip = 0; skip < FIFO_GROUP; skip++) {
+		struct fifo_model model;
+		struct quire_pool *pool = scattered_pool(&model, _i, &seed);
+		struct late late = {.caller = {.pool = pool,
+		                               .verb = CALLER_TAKES,
+		                               .points = AT(TAKEN)},
+		                    .model = &model};
+		int32_t pages[PAGES], rest = FIFO_GROUP - skip;
+
+		take_some(pool, &model, model.num_free);
+		model_pick(&model, 2 * FIFO_GROUP + 2, &seed, pages);
+		give_list(pool, pages, 2 * FIFO_GROUP + 2);
+		model_give(&model, pages, 2 * FIFO_GROUP + 2);
+		take_some(pool, &model, skip);
+		ck_assert(begin(&late, random_in(&seed, rest, rest + FIFO_GROUP), &seed));
+		for (int round = 0; round < 20; round++) {
+			give_some(pool, &model, PAGES, &seed);
+			take_some(pool, &model, model_batch(model.num_free, &seed));
+		}
+		end(&late);
+		ck_assert_late(&late);
+		quire_pool_destroy(pool);
+	}
+}
+END_TEST
+
+/* ------------------------------------------------------- many calls, step by step */
+
+#define CALLERS 3
+#define STEPS   600
+
+/* Calls that go from point to point, one at a time, in a random order. */
+struct dance {
+	struct quire_pool *pool;
+	struct fifo_model model;
+	struct late late[CALLERS];
+	bool is_live[CALLERS];
+	bool only_giver; /* the first caller, who gives alone; the others take */
+	uint64_t seed;
+	int64_t ends;
+	int64_t retries; /* of calls that found S changed */
+};
+
+/* A caller has run a step: what S says that it has done. */
+static void observe(struct dance *dance, struct late *late, struct fifo_state before)
+{
+	struct fifo_state s = state_of(dance->pool);
+	bool took = state_takes(s) != state_takes(before);
+
+	if (took || state_count(s) != state_count(before)) {
+		if (late->is_done || took != (late->caller.verb == CALLER_TAKES))
+			ck_abort_msg("a call happens twice, or is another");
+		happen(late);
+	}
+	if (state_count(s) != (uint32_t)dance->model.num_free)
+		ck_abort_msg("%u free, not %d", (unsigned)state_count(s),
+		             (int)dance->model.num_free);
+}
+
+/* It has ended: as the model says that it must in this step. */
+static void observe_end(struct dance *dance, struct late *late)
+{
+	struct caller *caller = &late->caller;
+
+	/* A refusal happens when S is read. */
+	if (!late->is_done && caller->verb == CALLER_TAKES && caller->n > late->seen) {
+		late->is_done = true;
+		late->status = QUIRE_NO_PAGES;
+	}
+	if (!late->is_done || caller->status != late->status)
+		ck_abort_msg("a call ends with %d", (int)caller->status);
+	if (late->status == QUIRE_NO_PAGES) {
+		if (caller->refusal.available != late->seen)
+			ck_abort_msg("refused with another number of pages");
+	} else if (caller->verb == CALLER_TAKES) {
+		ck_assert_pages(caller->pages, late->pages, (int32_t)caller->n);
+		model_hold(&dance->model, late->pages, (int32_t)caller->n);
+	}
+}
+
+/* A page that is nobody's, or in the hands of a call, cannot be given. */
+static void refuse_page(struct dance *dance, int32_t page)
+{
+	if (quire_pool_free(dance->pool, &page, 1, NULL) != QUIRE_NOT_OWNED)
+		ck_abort_msg("page %d can be given", (int)page);
+}
+
+/* Call number i begins: whether it stops. */
+static bool dance_begins(struct dance *dance, int i)
+{
+	struct fifo_model *model = &dance->model;
+	int32_t most = FIFO_GROUP + FIFO_RUN;
+	struct late *late = &dance->late[i];
+	struct caller *caller = &late->caller;
+	bool gives = dance->only_giver ? i == 0 : random_in(&dance->seed, 0, 1) == 0;
+
+	*late = (struct late){.caller = {.pool = dance->pool}, .model = model};
+	if (gives && model->num_held == 0)
+		gives = false;
+	caller->verb = gives ? CALLER_GIVES : CALLER_TAKES;
+	if (gives && dance->only_giver)
+		caller->verb = CALLER_GIVES_ALONE;
+	if (gives && model->num_held < most)
+		most = model->num_held;
+	caller->n = random_in(&dance->seed, 1, most);
+	if (gives)
+		model_pick(model, (int32_t)caller->n, &dance->seed, caller->pages);
+	/* Claims are many, and all alike. */
+	caller->points = caller->n > 3 ? AT_ANY & ~AT(CLAIMING) : AT_ANY;
+	return caller_stops(caller);
+}
+
+/* The next step of call number i. */
+static void dance_step(struct dance *dance, int i)
+{
+	struct late *late = &dance->late[i];
+	struct fifo_state before = state_of(dance->pool);
+	enum quire_pool_point was = late->caller.point;
+	bool is_new = !dance->is_live[i];
+
+	dance->is_live[i] =
+		is_new ? dance_begins(dance, i) : caller_stops_again(&late->caller);
+	observe(dance, late, before);
+	if (late->caller.stopped && late->caller.point == POOL_POINT_LOADING)
+		late->seen = dance->model.num_free;
+	if (!dance->is_live[i]) {
+		observe_end(dance, late);
+		dance->ends++;
+	} else if (!is_new && (late->caller.point == POOL_POINT_STARTED ||
+	                       late->caller.point == was)) {
+		dance->retries += was != POOL_POINT_CLAIMING;
+	}
+	if (dance->model.num_free && !dance->only_giver)
+		refuse_page(dance, dance->model.free[0]);
+	if (dance->is_live[i] && late->caller.point == POOL_POINT_RECORDED &&
+	    !dance->only_giver)
+		refuse_page(dance, late->caller.pages[0]);
+}
+
+START_TEST(calls_that_take_turns_in_any_order_do_what_they_do_alone)
+{
+	struct dance dance = {.only_giver = _i};
+
+	for (int round = 0; round < 40; round++) {
+		dance.seed = (uint64_t)round;
+		dance.pool = scattered_pool(&dance.model, round % BEFORE, &dance.seed);
+		for (int step = 0; step < STEPS; step++)
+			dance_step(&dance, random_in(&dance.seed, 0, CALLERS - 1));
+		for (int i = 0; i < CALLERS; i++)
+			while (dance.is_live[i])
+				dance_step(&dance, i);
+		ck_assert_pool_is(dance.pool, &dance.model);
+		quire_pool_destroy(dance.pool);
+	}
+	ck_assert_int_gt(dance.ends, 1000);
+	ck_assert_int_gt(dance.retries, dance.ends / 10);
+}
+END_TEST
+
+/* ------------------------------------------------------------ with a lock */
+
+/* What the lock-free kind is there to avoid. */
+START_TEST(with_a_lock_a_stopped_call_holds_up_the_others)
+{
+	static const enum caller_verb verbs[] = {CALLER_TAKES, CALLER_GIVES};
+	struct quire_pool *pool;
+	int32_t pages[1];
+
+	ck_assert_int_eq(quire_pool_create_kind(PAGES, QUIRE_POOL_LOCKED, &pool),
+	                 QUIRE_OK);
+	take(pool, 1, pages);
+	for (int k = 0; k < 2; k++) {
 		struct caller caller = {
-			.pool = pool, .point = points[k], .at = 1, .n = 1, .pages = {5}};
-		int32_t pages[2], appended = points[k] == POOL_POINT_APPENDED;
+			.pool = pool, .verb = verbs[k], .n = 1, .points = AT(LOCKED)};
 
-		ck_assert(freeze(&caller));
-		give(pool, 3);
-		ck_assert_int_eq(quire_pool_num_free(pool), 1 + appended);
-		take(pool, 1 + appended, pages);
-		ck_assert_int_eq(pages[appended], 3);
-		ck_assert_int_eq(finish(&caller), QUIRE_OK);
-		ck_end(pool);
+		freeze(&caller);
+		ck_assert_int_eq(pthread_mutex_trylock(&pool->lock_fifo.lock), EBUSY);
+		ck_assert_int_eq(quire_pool_num_free(pool), PAGES - 1 - k);
+		ck_assert_int_eq(caller_ends(&caller), QUIRE_OK);
 	}
-}
-END_TEST
-
-/* Both have seen the page owned; the claim decides. */
-START_TEST(a_free_that_saw_the_page_owned_is_refused_when_it_comes_second)
-{
-	struct quire_pool *pool = empty_pool();
-	struct caller late = {.pool = pool,
-	                      .point = POOL_POINT_SEEN,
-	                      .at = 1,
-	                      .n = 3,
-	                      .pages = {4, 5, 6}};
-
-	for (int32_t k = 0; k < 3; k++) {
-		int32_t pages[1];
-
-		late.at = 1;
-		late.frozen = false;
-		ck_assert(freeze(&late));
-		give(pool, 4 + k);
-		ck_assert_int_eq(finish(&late), QUIRE_NOT_OWNED);
-		ck_assert_free_pages(pool, (int32_t[]){4 + k}, 1);
-		take(pool, 1, pages);
-	}
-	ck_assert_int_eq(quire_pool_free(pool, late.pages, 3, NULL), QUIRE_OK);
-	ck_assert_free_pages(pool, late.pages, 3);
-	ck_end(pool);
-}
-END_TEST
-
-/*
- * The first pass only reads: the good pages of a bad batch stay their owner's at every
- * moment.
- */
-START_TEST(a_plainly_bad_batch_claims_nothing)
-{
-	struct quire_pool *pool = empty_pool();
-	struct caller caller = {.pool = pool,
-	                        .point = POOL_POINT_CLAIMING,
-	                        .at = 1,
-	                        .n = 3,
-	                        .pages = {5, 6, 0}};
-
-	give(pool, 0);
-	ck_assert(!freeze(&caller));
-	ck_assert_int_eq(finish(&caller), QUIRE_NOT_OWNED);
-	ck_assert_free_pages(pool, (int32_t[]){0}, 1);
-	ck_end(pool);
-}
-END_TEST
-
-/* The other way round: what a running free has claimed is refused to everybody. */
-START_TEST(a_page_in_the_hands_of_a_running_free_is_not_owned)
-{
-	static const enum quire_pool_point points[] = {
-		POOL_POINT_CLAIMING, POOL_POINT_LOADED, POOL_POINT_RECORDED,
-		POOL_POINT_APPENDED};
-
-	for (size_t k = 0; k < sizeof(points) / sizeof(points[0]); k++) {
-		struct quire_pool *pool = empty_pool();
-		struct caller caller = {.pool = pool,
-		                        .point = points[k],
-		                        .n = 2,
-		                        .at = points[k] == POOL_POINT_CLAIMING ? 2 : 1,
-		                        .pages = {5, 6}};
-		struct quire_refusal refusal;
-
-		ck_assert(freeze(&caller));
-		for (int32_t page = 5; page <= 6; page++) {
-			ck_assert_int_eq(
-				quire_pool_free(pool, (int32_t[]){0, page}, 2, &refusal),
-				QUIRE_NOT_OWNED);
-			ck_assert_int_eq(refusal.page, page);
-			ck_assert_int_eq(refusal.index, 1);
-		}
-		ck_assert_int_eq(finish(&caller), QUIRE_OK);
-		ck_assert_free_pages(pool, (int32_t[]){5, 6}, 2);
-		ck_end(pool);
-	}
-}
-END_TEST
-
-/* Page 0 leaves and comes back while a take is about to link it in its former life. */
-START_TEST(a_late_helper_does_not_link_a_page_in_its_next_life)
-{
-	struct quire_pool *pool = empty_pool();
-	struct caller linker = {.pool = pool,
-	                        .point = POOL_POINT_APPENDED,
-	                        .at = 1,
-	                        .n = 1,
-	                        .pages = {1}};
-	struct caller helper = {.pool = pool,
-	                        .point = POOL_POINT_HELP_CHECKED,
-	                        .at = 1,
-	                        .takes = true,
-	                        .n = 2};
-	int32_t pages[2];
-
-	give(pool, 0);
-	ck_assert(freeze(&linker));
-	ck_assert(freeze(&helper));
-	take(pool, 2, pages);
-	give(pool, 0);
-	ck_assert_int_eq(finish(&helper), QUIRE_NO_PAGES);
-	ck_assert_free_pages(pool, (int32_t[]){0}, 1);
-	ck_assert_int_eq(finish(&linker), QUIRE_OK);
-	ck_assert_free_pages(pool, (int32_t[]){0}, 1);
-	ck_end(pool);
-}
-END_TEST
-
-/* The same, with the page back as the last of a batch that is not appended yet. */
-START_TEST(a_late_linker_does_not_link_a_page_in_its_next_life)
-{
-	struct quire_pool *pool = empty_pool();
-	struct caller linker = {.pool = pool,
-	                        .point = POOL_POINT_APPENDED,
-	                        .at = 1,
-	                        .n = 1,
-	                        .pages = {1}};
-	struct caller again = {.pool = pool,
-	                       .point = POOL_POINT_RECORDED,
-	                       .at = 1,
-	                       .n = 1,
-	                       .pages = {0}};
-	int32_t pages[2];
-
-	give(pool, 0);
-	ck_assert(freeze(&linker));
-	take(pool, 2, pages);
-	give(pool, 1);
-	ck_assert(freeze(&again));
-	ck_assert_int_eq(finish(&linker), QUIRE_OK);
-	ck_assert_int_eq(finish(&again), QUIRE_OK);
-	ck_assert_free_pages(pool, (int32_t[]){1, 0}, 2);
-	ck_end(pool);
-}
-END_TEST
-
-/*
- * Page 1 is the tail and its record still names page 0, long since linked and taken.
- * Page 0 is on its way back: a helper must see that its word is not the one recorded.
- */
-START_TEST(help_leaves_alone_a_page_that_is_on_its_way_back)
-{
-	struct quire_pool *pool = empty_pool();
-	struct caller caller = {
-		.pool = pool, .point = POOL_POINT_LOADED, .at = 1, .n = 1, .pages = {0}};
-	int32_t pages[1];
-
-	give(pool, 0);
-	give(pool, 1);
-	take(pool, 1, pages);
-	ck_assert_int_eq(pages[0], 0);
-	ck_assert(freeze(&caller));
-	give(pool, 2);
-	ck_assert_int_eq(finish(&caller), QUIRE_OK);
-	ck_assert_free_pages(pool, (int32_t[]){1, 2, 0}, 3);
-	ck_end(pool);
-}
-END_TEST
-
-/*
- * The same tail behind the same page twice, in batches with different first pages, and a
- * helper that has read half of the first record: it must not make a link out of both
- * halves.
- */
-START_TEST(a_helper_does_not_believe_a_record_of_two_lives)
-{
-	struct quire_pool *pool = empty_pool();
-	struct caller first = {.pool = pool,
-	                       .point = POOL_POINT_APPENDED,
-	                       .at = 1,
-	                       .n = 2,
-	                       .pages = {1, 2}};
-	struct caller second = {.pool = pool,
-	                        .point = POOL_POINT_APPENDED,
-	                        .at = 1,
-	                        .n = 2,
-	                        .pages = {3, 2}};
-	struct caller helper = {.pool = pool,
-	                        .point = POOL_POINT_HELP_READ,
-	                        .at = 1,
-	                        .n = 1,
-	                        .pages = {4}};
-	int32_t pages[3];
-
-	give(pool, 0);
-	ck_assert(freeze(&first));
-	ck_assert(freeze(&helper));
-	take(pool, 3, pages);
-	give(pool, 0);
-	ck_assert(freeze(&second));
-	ck_assert_int_eq(finish(&helper), QUIRE_OK);
-	ck_assert_int_eq(finish(&first), QUIRE_OK);
-	ck_assert_int_eq(finish(&second), QUIRE_OK);
-	ck_assert_free_pages(pool, (int32_t[]){0, 3, 2, 4}, 4);
-	ck_end(pool);
-}
-END_TEST
-
-/*
- * The tail comes to be the tail again with the same count: only the takes tell the
- * states apart.
- */
-START_TEST(a_free_notices_that_the_same_tail_is_not_the_same_state)
-{
-	struct quire_pool *pool = empty_pool();
-	struct caller caller = {.pool = pool,
-	                        .point = POOL_POINT_RECORDED,
-	                        .at = 1,
-	                        .n = 1,
-	                        .pages = {5}};
-	int32_t pages[1];
-
-	give(pool, 0);
-	ck_assert(freeze(&caller));
-	take(pool, 1, pages);
-	give(pool, 0);
-	ck_assert_int_eq(finish(&caller), QUIRE_OK);
-	ck_assert_free_pages(pool, (int32_t[]){0, 5}, 2);
-	ck_end(pool);
-}
-END_TEST
-
-/*
- * A take walked 0, 1; meanwhile the FIFO became 0, 2: same head, same count, another
- * run.
- */
-START_TEST(a_take_notices_that_the_run_behind_its_head_is_another)
-{
-	struct quire_pool *pool = empty_pool();
-	struct caller caller = {
-		.pool = pool, .point = POOL_POINT_WALKED, .at = 1, .takes = true, .n = 1};
-	int32_t pages[3];
-
-	ck_assert_int_eq(quire_pool_free(pool, (int32_t[]){0, 1, 3}, 3, NULL), QUIRE_OK);
-	ck_assert(freeze(&caller));
-	take(pool, 3, pages);
-	ck_assert_int_eq(quire_pool_free(pool, (int32_t[]){0, 2, 3}, 3, NULL), QUIRE_OK);
-	ck_assert_int_eq(finish(&caller), QUIRE_OK);
-	ck_assert_int_eq(caller.pages[0], 0);
-	ck_assert_free_pages(pool, (int32_t[]){2, 3}, 2);
-	ck_end(pool);
-}
-END_TEST
-
-/* Only a free came between: the run stays, and the new head is looked up again. */
-START_TEST(a_take_of_all_goes_on_when_more_pages_came)
-{
-	struct quire_pool *pool = empty_pool();
-	struct caller caller = {
-		.pool = pool, .point = POOL_POINT_WALKED, .at = 1, .takes = true, .n = 2};
-
-	ck_assert_int_eq(quire_pool_free(pool, (int32_t[]){3, 1}, 2, NULL), QUIRE_OK);
-	ck_assert(freeze(&caller));
-	ck_assert_int_eq(quire_pool_free(pool, (int32_t[]){6, 0}, 2, NULL), QUIRE_OK);
-	ck_assert_int_eq(finish(&caller), QUIRE_OK);
-	ck_assert_int_eq(caller.pages[0], 3);
-	ck_assert_int_eq(caller.pages[1], 1);
-	ck_assert_free_pages(pool, (int32_t[]){6, 0}, 2);
-	ck_end(pool);
-}
-END_TEST
-
-START_TEST(a_take_is_refused_when_its_pages_went_to_another)
-{
-	struct quire_pool *pool = empty_pool();
-	struct caller caller = {.pool = pool,
-	                        .point = POOL_POINT_WALKED,
-	                        .at = 1,
-	                        .takes = true,
-	                        .n = 2,
-	                        .pages = {-7, -7}};
-	int32_t pages[1];
-
-	ck_assert_int_eq(quire_pool_free(pool, (int32_t[]){3, 1}, 2, NULL), QUIRE_OK);
-	ck_assert(freeze(&caller));
-	take(pool, 1, pages);
-	ck_assert_int_eq(finish(&caller), QUIRE_NO_PAGES);
-	ck_assert_int_eq(caller.pages[0], -7);
-	ck_assert_int_eq(caller.pages[1], -7);
-	ck_assert_free_pages(pool, (int32_t[]){1}, 1);
 	ck_end(pool);
 }
 END_TEST
@@ -491,21 +471,17 @@ int main(void)
 	Suite *suite = suite_create("pool, frozen threads");
 	TCase *tcase = tcase_create("all");
 
-	tcase_add_test(tcase, others_go_on_beside_a_thread_frozen_at_any_point);
-	tcase_add_test(tcase, a_completed_free_is_not_hidden_behind_a_frozen_one);
-	tcase_add_test(tcase,
-	               a_free_that_saw_the_page_owned_is_refused_when_it_comes_second);
-	tcase_add_test(tcase, a_plainly_bad_batch_claims_nothing);
-	tcase_add_test(tcase, a_page_in_the_hands_of_a_running_free_is_not_owned);
-	tcase_add_test(tcase, a_late_helper_does_not_link_a_page_in_its_next_life);
-	tcase_add_test(tcase, a_late_linker_does_not_link_a_page_in_its_next_life);
-	tcase_add_test(tcase, help_leaves_alone_a_page_that_is_on_its_way_back);
-	tcase_add_test(tcase, a_helper_does_not_believe_a_record_of_two_lives);
-	tcase_add_test(tcase, a_free_notices_that_the_same_tail_is_not_the_same_state);
-	tcase_add_test(tcase, a_take_notices_that_the_run_behind_its_head_is_another);
-	tcase_add_test(tcase, a_take_of_all_goes_on_when_more_pages_came);
-	tcase_add_test(tcase, a_take_is_refused_when_its_pages_went_to_another);
-	tcase_set_timeout(tcase, 10);
+	tcase_add_loop_test(
+		tcase, others_go_on_beside_a_call_that_is_stopped_at_any_point, 0, 3);
+	tcase_add_loop_test(tcase, a_call_that_comes_late_meets_pages_in_every_role, 0,
+	                    LATE_POINTS);
+	tcase_add_loop_test(tcase,
+	                    a_stopped_take_keeps_its_pages_while_all_others_go_round, 0,
+	                    BEFORE);
+	tcase_add_loop_test(
+		tcase, calls_that_take_turns_in_any_order_do_what_they_do_alone, 0, 2);
+	tcase_add_test(tcase, with_a_lock_a_stopped_call_holds_up_the_others);
+	tcase_set_timeout(tcase, 60);
 	suite_add_tcase(suite, tcase);
 	return run_suite(suite);
 }

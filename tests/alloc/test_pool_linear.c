@@ -1,391 +1,266 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Linearizability: three threads run a few operations at once, with random stalls at the
- * labelled points of alloc/pool.c (compiled into this program with QUIRE_POOL_POINTS).
- * For every recorded history a search (Wing and Gong, 1993) looks for one order of the
- * operations that keeps real time and that the sequential FIFO would have answered in the
- * same way.
+ * test_pool_linear [--histories N] [--seed N]: linearizability by brute force.
  *
- * The same search must convict a queue that is known to be wrong: a ring with a sequence
- * number per slot, whose completed free hides behind a stalled one.
+ * Three threads run a few calls at once, with random stalls at the labelled points of
+ * alloc/ (compiled into this program with QUIRE_POOL_POINTS), and every recorded history
+ * must have an order that a sequential FIFO would have answered in the same way:
+ * linear_history.h says which answers those are, those of two frees of the same page
+ * included, linear_trial.h how the histories are made.
+ *
+ * The same search must convict two queues that are known to be wrong (linear_rings.h), in
+ * as many histories as acquit the pool.  Histories depend on the scheduler too: a seed
+ * repeats what is chosen, not the timing.
+ *
+ * Built once with the groups as shipped and once each with smaller ones, so that a few
+ * pages make many groups.  What does not depend on groups is tried as shipped only.
  */
 #include "config.h"
 
 #include "alloc/pool_impl.h"
-#include "tests/alloc/random.h"
+#include "tests/alloc/linear_rings.h"
 #include "tests/run_suite.h"
 
 #include <check.h>
 
-#include <pthread.h>
-#include <sched.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
+#include <getopt.h>
+#include <stdatomic.h>
 
-#define THREADS    3
-#define OPS_MOST   4
-#define PAGES_MOST 20
-#define HISTORIES  40000
+#define GROUPS_AS_SHIPPED (FIFO_LEAVES == 8 && FIFO_BRANCHES == 4)
+#define NS_PER_US         1000
 
-/* Counts every start and end of an operation: one order of all these moments. */
-static atomic_int_fast64_t moment;
-static _Thread_local uint64_t stall_seed;
+static int64_t histories = 4000; /* of each trial */
+static uint64_t seed;
 
-/* One time in four, let the others run for a while. */
-static void stall(void)
-{
-	if (!stall_seed || random_in(&stall_seed, 0, 3))
-		return;
-	for (int32_t i = random_in(&stall_seed, 1, 6); i > 0; i--)
-		sched_yield();
-}
+struct suspect {
+	const char *name;
+	enum quire_pool_kind kind;
+	bool one_giver;
+};
+
+static const struct suspect suspects[] = {
+#ifdef QUIRE_HAVE_CAS128
+	{"lock-free", QUIRE_POOL_LOCK_FREE, false},
+	{"lock-free, one giver", QUIRE_POOL_LOCK_FREE, true},
+#endif
+#if GROUPS_AS_SHIPPED
+	{"with a lock", QUIRE_POOL_LOCKED, false},
+	{"with a lock, one giver", QUIRE_POOL_LOCKED, true},
+#endif
+};
+
+#define NUM_SUSPECTS ((int)(sizeof(suspects) / sizeof(*suspects)))
+
+static const struct suspect *suspect;
+static struct quire_pool *pool;
+static atomic_bool reached[POOL_POINTS];
 
 void quire_pool_point(enum quire_pool_point point)
 {
-	(void)point;
-	stall();
+	/* Relaxed: a flag for the end.  The load leaves the line shared. */
+	if (!atomic_load_explicit(&reached[point], memory_order_relaxed))
+		atomic_store_explicit(&reached[point], true, memory_order_relaxed);
+	trial_stall();
 }
 
-/* The queue on trial. */
-struct queue {
-	bool (*take)(int32_t n, int32_t *pages_out);
-	bool (*give)(const int32_t *pages, int32_t n);
-	int32_t (*num_free)(void);
-};
-
-static struct quire_pool *pool;
-
-static bool pool_take(int32_t n, int32_t *pages_out)
+/* Can a history of this suspect come to the point? */
+static bool is_reachable(enum quire_pool_point point)
 {
-	return quire_pool_try_allocate(pool, n, pages_out);
+	switch (point) {
+	case POOL_POINT_WAITING:
+	case POOL_POINT_SLEEPING:
+		return true;
+	case POOL_POINT_LOCKED:
+		return suspect->kind == QUIRE_POOL_LOCKED;
+	case POOL_POINT_SEEN:
+	case POOL_POINT_CLAIMING:
+		return suspect->kind == QUIRE_POOL_LOCK_FREE && !suspect->one_giver;
+	default:
+		return suspect->kind == QUIRE_POOL_LOCK_FREE;
+	}
 }
 
-static bool pool_give(const int32_t *pages, int32_t n)
+static void take_from_pool(struct history_op *op)
 {
-	return quire_pool_free(pool, pages, n, NULL) == QUIRE_OK;
+	int64_t deadline_ns =
+		op->wait_us ? quire_now_ns() + (int64_t)op->wait_us * NS_PER_US : 0;
+	struct quire_refusal refusal = {0};
+
+	op->told = HISTORY_UNTOLD;
+	if (op->call == HISTORY_TRY_ALLOCATE) {
+		op->status = quire_pool_try_allocate(pool, op->n, op->pages)
+		                     ? QUIRE_OK
+		                     : QUIRE_NO_PAGES;
+		return;
+	}
+	if (op->call == HISTORY_ALLOCATE)
+		op->status = quire_pool_allocate(pool, op->n, op->pages, &refusal);
+	else
+		op->status = quire_pool_allocate_wait(pool, op->n, op->pages, deadline_ns,
+		                                      &refusal);
+	op->told = (int32_t)refusal.available;
 }
 
-static int32_t pool_num_free(void)
+static void run_on_pool(struct history_op *op)
 {
+	struct quire_refusal refusal = {0};
+
+	if (op->call == HISTORY_NUM_FREE) {
+		op->told = quire_pool_num_free(pool);
+	} else if (history_is_take(op)) {
+		take_from_pool(op);
+	} else {
+		op->status = suspect->one_giver
+		                     ? quire_pool_free_single_giver(pool, op->pages,
+		                                                    op->n, &refusal)
+		                     : quire_pool_free(pool, op->pages, op->n, &refusal);
+		op->told = (int32_t)refusal.index;
+	}
+}
+
+static int32_t list_pool(int32_t *pages_out)
+{
+	struct quire_refusal refusal;
+
+	if (quire_pool_check(pool, pages_out, &refusal)) {
+		fprintf(stderr, "the pool is broken: %s, page %d\n", refusal.what,
+		        refusal.page);
+		return TRIAL_BROKEN;
+	}
 	return quire_pool_num_free(pool);
 }
 
-static const struct queue pool_queue = {pool_take, pool_give, pool_num_free};
-
-/* The wrong one.  A slot may be read when its sequence number says that it is written. */
-static struct {
-	atomic_uint head, tail;
-	atomic_uint sequence[64];
-	atomic_int page[64];
-} ring;
-
-static bool ring_take(int32_t n, int32_t *pages_out)
+static void report(const struct trial *trial)
 {
-	unsigned head = atomic_load(&ring.head);
+	double histories_run = (double)trial->histories;
 
-	do {
-		for (int32_t i = 0; i < n; i++) {
-			unsigned slot = (head + (unsigned)i) % 64;
-
-			if (atomic_load(&ring.sequence[slot]) != head + (unsigned)i + 1)
-				return false;
-			pages_out[i] = atomic_load(&ring.page[slot]);
-		}
-		stall();
-	} while (!atomic_compare_exchange_strong(&ring.head, &head, head + (unsigned)n));
-	return true;
+	printf("%s, %d pages: %lld histories, %lld without an order; in each %.2f pairs "
+	       "overlap, %.2f of them free the same page\n",
+	       trial->queue->name, trial->num_pages, (long long)trial->histories,
+	       (long long)trial->convicted, (double)trial->overlaps / histories_run,
+	       (double)trial->contests / histories_run);
+	fflush(stdout);
 }
 
-static bool ring_give(const int32_t *pages, int32_t n)
-{
-	unsigned tail = atomic_fetch_add(&ring.tail, (unsigned)n);
+/* Of a few pages, of a few groups of all sizes, and of more. */
+static const int32_t pool_sizes[] = {4, 5, FIFO_GROUP + 4, 3 * FIFO_GROUP + 10};
 
-	stall();
-	for (int32_t i = 0; i < n; i++) {
-		unsigned slot = (tail + (unsigned)i) % 64;
-
-		atomic_store(&ring.page[slot], pages[i]);
-		atomic_store(&ring.sequence[slot], tail + (unsigned)i + 1);
-	}
-	return true;
-}
-
-static int32_t ring_num_free(void)
-{
-	return (int32_t)(atomic_load(&ring.tail) - atomic_load(&ring.head));
-}
-
-static const struct queue ring_queue = {ring_take, ring_give, ring_num_free};
-
-struct op {
-	enum { TAKE, GIVE, COUNT } verb;
-	int32_t n;
-	bool done; /* taken, or given back */
-	int32_t count;
-	int32_t pages[PAGES_MOST];
-	int64_t start, end;
-};
-
-struct worker {
-	int32_t num_ops;
-	struct op ops[OPS_MOST];
-	int32_t num_held;
-	int32_t held[PAGES_MOST];
-	uint64_t seed;
-	pthread_t thread;
-};
-
-static struct {
-	const struct queue *queue;
-	int32_t num_pages;
-	int histories;
-	pthread_barrier_t barrier;
-	struct worker workers[THREADS];
-	int32_t num_free; /* before the history */
-	int32_t free[PAGES_MOST];
-} trial;
-
-static void run_op(struct worker *worker, struct op *op)
-{
-	int32_t most;
-
-	op->verb = random_in(&worker->seed, 0, 8) / 4;
-	most = op->verb == TAKE ? trial.num_pages / 2 + 1 : worker->num_held;
-	op->n = most ? random_in(&worker->seed, 1, most) : 0;
-	if (op->n == 0)
-		op->verb = COUNT;
-	if (op->verb == GIVE) {
-		random_shuffle(&worker->seed, worker->held, worker->num_held);
-		worker->num_held -= op->n;
-		memcpy(op->pages, &worker->held[worker->num_held],
-		       (size_t)op->n * sizeof(int32_t));
-	}
-	op->start = atomic_fetch_add(&moment, 1);
-	if (op->verb == TAKE)
-		op->done = trial.queue->take(op->n, op->pages);
-	else if (op->verb == GIVE)
-		op->done = trial.queue->give(op->pages, op->n);
-	else
-		op->count = trial.queue->num_free();
-	op->end = atomic_fetch_add(&moment, 1);
-	if (op->verb == TAKE && op->done) {
-		memcpy(&worker->held[worker->num_held], op->pages,
-		       (size_t)op->n * sizeof(int32_t));
-		worker->num_held += op->n;
-	}
-}
-
-static void *work(void *arg)
-{
-	struct worker *worker = arg;
-
-	stall_seed = worker->seed;
-	for (int k = 0; k < trial.histories; k++) {
-		pthread_barrier_wait(&trial.barrier);
-		worker->num_ops = random_in(&worker->seed, 3, OPS_MOST);
-		for (int32_t i = 0; i < worker->num_ops; i++)
-			run_op(worker, &worker->ops[i]);
-		pthread_barrier_wait(&trial.barrier);
-	}
-	return NULL;
-}
-
-/* The sequential FIFO, by value: each step of the search has its own. */
-struct fifo {
-	int32_t num_free;
-	int32_t free[PAGES_MOST];
-};
-
-/* Whether the FIFO would have answered like this; if so it is changed accordingly. */
-static bool fifo_agrees(struct fifo *fifo, const struct op *op)
-{
-	size_t bytes = (size_t)op->n * sizeof(int32_t);
-
-	if (op->verb == COUNT)
-		return op->count == fifo->num_free;
-	if (op->verb == GIVE) {
-		if (!op->done || fifo->num_free + op->n > PAGES_MOST)
-			return false;
-		memcpy(&fifo->free[fifo->num_free], op->pages, bytes);
-		fifo->num_free += op->n;
-		return true;
-	}
-	if (op->n > fifo->num_free)
-		return !op->done;
-	if (!op->done || memcmp(fifo->free, op->pages, bytes))
-		return false;
-	fifo->num_free -= op->n;
-	memmove(fifo->free, &fifo->free[op->n], (size_t)fifo->num_free * sizeof(int32_t));
-	return true;
-}
-
-/* Whether what is left of every thread's operations, from next[] on, has an order. */
-static bool has_order(const struct fifo *fifo, const int32_t *next)
-{
-	int64_t first_end = INT64_MAX;
-	int left = 0;
-
-	for (int t = 0; t < THREADS; t++) {
-		if (next[t] == trial.workers[t].num_ops)
-			continue;
-		left++;
-		if (trial.workers[t].ops[next[t]].end < first_end)
-			first_end = trial.workers[t].ops[next[t]].end;
-	}
-	if (left == 0)
-		return true;
-	for (int t = 0; t < THREADS; t++) {
-		const struct op *op = &trial.workers[t].ops[next[t]];
-		struct fifo after = *fifo;
-		int32_t then[THREADS];
-
-		if (next[t] == trial.workers[t].num_ops || op->start > first_end ||
-		    !fifo_agrees(&after, op))
-			continue;
-		memcpy(then, next, sizeof(then));
-		then[t]++;
-		if (has_order(&after, then))
-			return true;
-	}
-	return false;
-}
-
-/* Pairs of operations of different threads that ran at the same time. */
-static int overlaps(void)
-{
-	int pairs = 0;
-
-	for (int a = 0; a < THREADS; a++) {
-		for (int b = a + 1; b < THREADS; b++) {
-			for (int k = 0; k < OPS_MOST * OPS_MOST; k++) {
-				const struct op *x = &trial.workers[a].ops[k / OPS_MOST];
-				const struct op *y = &trial.workers[b].ops[k % OPS_MOST];
-
-				pairs += k / OPS_MOST < trial.workers[a].num_ops &&
-				         k % OPS_MOST < trial.workers[b].num_ops &&
-				         x->start < y->end && y->start < x->end;
-			}
-		}
-	}
-	return pairs;
-}
-
-/* What is free between two histories, in order. */
-static void read_fifo(void)
-{
-	unsigned head = atomic_load(&ring.head);
-
-	trial.num_free = trial.queue->num_free();
-	if (trial.queue == &pool_queue) {
-		ck_assert_int_eq(quire_pool_check(pool, trial.free, NULL), QUIRE_OK);
-		return;
-	}
-	for (int32_t i = 0; i < trial.num_free; i++)
-		trial.free[i] = atomic_load(&ring.page[(head + (unsigned)i) % 64]);
-}
-
-/* Run the trial: how many histories have no order. */
-static int convictions(const struct queue *queue, int32_t num_pages, int histories,
-                       uint64_t seed, int64_t *overlaps_out)
-{
-	int convicted = 0;
-
-	trial.queue = queue;
-	trial.num_pages = num_pages;
-	trial.histories = histories;
-	pthread_barrier_init(&trial.barrier, NULL, THREADS + 1);
-	for (int t = 0; t < THREADS; t++) {
-		trial.workers[t] = (struct worker){.seed = random_next(&seed)};
-		ck_assert_int_eq(pthread_create(&trial.workers[t].thread, NULL, work,
-		                                &trial.workers[t]),
-		                 0);
-	}
-	for (int k = 0; k < histories; k++) {
-		struct fifo fifo;
-
-		read_fifo();
-		fifo.num_free = trial.num_free;
-		memcpy(fifo.free, trial.free, sizeof(fifo.free));
-		pthread_barrier_wait(&trial.barrier);
-		pthread_barrier_wait(&trial.barrier);
-		*overlaps_out += overlaps();
-		convicted += !has_order(&fifo, (int32_t[THREADS]){0});
-	}
-	for (int t = 0; t < THREADS; t++)
-		pthread_join(trial.workers[t].thread, NULL);
-	pthread_barrier_destroy(&trial.barrier);
-	return convicted;
-}
-
-static uint64_t new_seed(void)
-{
-	const char *given = getenv("QUIRE_TEST_SEED");
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return given ? strtoull(given, NULL, 0)
-	             : (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
+_Static_assert(3 * FIFO_GROUP + 10 <= HISTORY_PAGES, "every pool fits a history");
 
 START_TEST(every_history_of_the_pool_has_a_sequential_order)
 {
-	static const int32_t sizes[] = {4, 5, 7, PAGES_MOST};
-	int32_t num_pages = sizes[_i];
-	uint64_t seed = new_seed();
-	int64_t pairs = 0;
+	suspect = &suspects[_i];
+	for (size_t i = 0; i < sizeof(pool_sizes) / sizeof(*pool_sizes); i++) {
+		struct trial_queue queue = {suspect->name, run_on_pool, list_pool};
+		struct trial trial = {
+			.queue = &queue,
+			.num_pages = pool_sizes[i],
+			.histories = histories,
+			.seed = seed,
+			.one_giver = suspect->one_giver,
+			.rogues = true,
+			.ends_early = true,
+		};
 
-	ck_assert_int_eq(quire_pool_create(num_pages, &pool), QUIRE_OK);
-	ck_assert_msg(convictions(&pool_queue, num_pages, HISTORIES / 4, seed, &pairs) ==
-	                      0,
-	              "a history without an order, QUIRE_TEST_SEED=%llu",
-	              (unsigned long long)seed);
-	ck_assert_msg(pairs > HISTORIES / 4, "the operations hardly overlap");
-	quire_pool_destroy(pool);
+		ck_assert_int_eq(
+			quire_pool_create_kind(pool_sizes[i], suspect->kind, &pool),
+			QUIRE_OK);
+		trial_run(&trial);
+		quire_pool_destroy(pool);
+		report(&trial);
+		ck_assert_msg(trial.convicted == 0, "a history has no order");
+		ck_assert_msg(trial.overlaps > 2 * histories, "calls hardly overlap");
+		ck_assert_msg(suspect->one_giver || trial.contests > histories / 20,
+		              "hardly any page is freed twice at the same time");
+	}
+	for (int point = 0; point < POOL_POINTS; point++)
+		ck_assert_msg(reached[point] == is_reachable(point),
+		              "point %d: reached is %d", point, reached[point]);
 }
 END_TEST
 
-START_TEST(the_search_convicts_a_ring_that_hides_a_completed_free)
-{
-	int64_t pairs = 0;
+static const struct trial_queue *const rings[] = {&ring_of_sequences, &ring_and_counter};
 
-	for (int32_t p = 0; p < 8; p++)
-		ring_give(&p, 1);
-	ck_assert_int_gt(convictions(&ring_queue, 8, HISTORIES / 4, new_seed(), &pairs),
-	                 0);
+static struct trial try_ring(const struct trial_queue *ring, bool one_at_a_time)
+{
+	struct trial trial = {
+		.queue = ring,
+		.num_pages = RING_PAGES,
+		.histories = histories,
+		.seed = seed,
+		.one_at_a_time = one_at_a_time,
+	};
+
+	rings_reset();
+	trial_run(&trial);
+	report(&trial);
+	return trial;
+}
+
+START_TEST(the_search_convicts_a_ring_that_is_wrong)
+{
+	struct trial trial = try_ring(rings[_i], false);
+
+	ck_assert_int_gt(trial.convicted, histories / 200);
 }
 END_TEST
 
-/* Two operations that overlap may go either way, two that do not may not. */
-START_TEST(the_search_keeps_real_time)
+/* So the ring above was convicted for what happens when calls overlap. */
+START_TEST(the_search_acquits_the_same_ring_when_no_calls_overlap)
 {
-	struct fifo fifo = {.num_free = 1, .free = {0}};
+	struct trial trial = try_ring(rings[_i], true);
 
-	memset(&trial, 0, sizeof(trial));
-	trial.workers[0].num_ops = trial.workers[1].num_ops = 1;
-	trial.workers[0].ops[0] = (struct op){.verb = TAKE, .n = 1, .start = 0, .end = 2};
-	trial.workers[1].ops[0] =
-		(struct op){.verb = TAKE, .n = 1, .done = true, .start = 1, .end = 3};
-	ck_assert(has_order(&fifo, (int32_t[THREADS]){0}));
-	trial.workers[1].ops[0].pages[0] = 1;
-	ck_assert(!has_order(&fifo, (int32_t[THREADS]){0}));
-	trial.workers[1].ops[0].pages[0] = 0;
-	trial.workers[1].ops[0].start = 3;
-	trial.workers[1].ops[0].end = 4;
-	ck_assert(!has_order(&fifo, (int32_t[THREADS]){0}));
+	ck_assert_int_eq(trial.convicted, 0);
+	ck_assert_int_eq(trial.overlaps, 0);
 }
 END_TEST
 
-int main(void)
+/* A number of at least 1, or the program ends with a word. */
+static uint64_t number(const char *text, uint64_t most)
 {
+	char *end;
+	unsigned long long value = strtoull(text, &end, 0);
+
+	if (*text && !*end && value >= 1 && value <= most)
+		return value;
+	fprintf(stderr, "test_pool_linear: %s is not a number from 1 to %llu\n", text,
+	        (unsigned long long)most);
+	exit(2);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"histories", required_argument, NULL, 'h'},
+		{"seed", required_argument, NULL, 's'},
+		{NULL, 0, NULL, 0},
+	};
 	Suite *suite = suite_create("pool, linearizability");
 	TCase *tcase = tcase_create("all");
+	int option;
 
-	tcase_add_test(tcase, the_search_keeps_real_time);
-	tcase_add_test(tcase, the_search_convicts_a_ring_that_hides_a_completed_free);
+	seed = (uint64_t)quire_now_ns();
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (option == 'h')
+			histories = (int64_t)number(optarg, 1 << 30);
+		else if (option == 's')
+			seed = number(optarg, UINT64_MAX);
+		else
+			return 2;
+	}
+	printf("--histories %lld --seed %llu\n", (long long)histories,
+	       (unsigned long long)seed);
+	fflush(stdout);
+	if (GROUPS_AS_SHIPPED) {
+		tcase_add_loop_test(tcase, the_search_convicts_a_ring_that_is_wrong, 0,
+		                    2);
+		tcase_add_loop_test(
+			tcase, the_search_acquits_the_same_ring_when_no_calls_overlap, 0,
+			2);
+	}
 	tcase_add_loop_test(tcase, every_history_of_the_pool_has_a_sequential_order, 0,
-	                    4);
-	tcase_set_timeout(tcase, 120);
+	                    NUM_SUSPECTS);
+	tcase_set_timeout(tcase, 60 + (double)histories / 100);
 	suite_add_tcase(suite, tcase);
 	return run_suite(suite);
 }
