@@ -24,6 +24,7 @@ enum cmd_exit {
 int cmd_replay(int argc, char **argv);
 int cmd_import(int argc, char **argv);
 int cmd_info(int argc, char **argv);
+int cmd_stress(int argc, char **argv);
 
 /* ------------------------------------------------------------------ options.c */
 

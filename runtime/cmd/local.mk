@@ -23,6 +23,13 @@ quire_SOURCES = \
 	%D%/run.c \
 	%D%/streams.c \
 	%D%/streams_impl.h \
+	%D%/stress.c \
+	%D%/stress_bad.c \
+	%D%/stress_end.c \
+	%D%/stress_impl.h \
+	%D%/stress_report.c \
+	%D%/stress_run.c \
+	%D%/stress_work.c \
 	%D%/summary.c \
 	%D%/walk.c
 quire_LDADD = libquire_core.la $(JANSSON_LIBS)

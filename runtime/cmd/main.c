@@ -18,6 +18,7 @@ static const struct command commands[] = {
 	{"replay", "quire replay", cmd_replay},
 	{"import", "quire import", cmd_import},
 	{"info", "quire info", cmd_info},
+	{"stress", "quire stress", cmd_stress},
 };
 
 struct main_options {
@@ -48,8 +49,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		}
 		if (options->command == NULL)
 			return cmd_refuse_usage(state,
-			                        "\"%s\" is no command: replay, import or "
-			                        "info is wanted",
+			                        "\"%s\" is no command: import, replay, "
+			                        "info or stress is wanted",
 			                        argument);
 		options->at = state->next - 1;
 		state->next = state->argc; /* the rest is the command's */
@@ -58,7 +59,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		if (options->command == NULL && !options->common.help &&
 		    !options->version)
 			return cmd_refuse_usage(
-				state, "a command is wanted: replay, import or info");
+				state,
+				"a command is wanted: import, replay, info or stress");
 		return 0;
 	default:
 		return cmd_parse_common(key, argument, state);
@@ -68,13 +70,14 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
-	.args_doc = "COMMAND [OPTION...] FILE",
+	.args_doc = "COMMAND [OPTION...] [FILE]",
 	.doc = "A runtime for paged KV caches that plans ahead while the device executes "
 	       "behind.\v"
 	       "Commands:\n"
 	       "  import   make a plan trace of a request trace\n"
 	       "  replay   run a plan trace, compare and verify it\n"
 	       "  info     say what a trace holds\n"
+	       "  stress   take and give pages from many threads, see that none is lost\n"
 	       "\n"
 	       "Example:\n"
 	       "  quire import requests.csv -o requests.plan\n"

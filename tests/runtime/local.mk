@@ -102,15 +102,55 @@ TESTS += %D%/test_streams
 %C%_test_streams_LDADD = $(TEST_LIBS)
 %C%_test_streams_CFLAGS = $(TEST_CFLAGS)
 
+# The stress command over a broken pool, over the pool as it is, and over pools that are
+# built once more with small groups (tests/alloc/local.mk).
+stress_sources = \
+	runtime/cmd/cmd_impl.h runtime/cmd/fault.c runtime/cmd/options.c \
+	runtime/cmd/progress.c runtime/cmd/report.c \
+	runtime/cmd/stress.c runtime/cmd/stress_bad.c runtime/cmd/stress_end.c \
+	runtime/cmd/stress_impl.h runtime/cmd/stress_report.c runtime/cmd/stress_run.c \
+	runtime/cmd/stress_work.c
+
+check_PROGRAMS += %D%/test_stress
+TESTS += %D%/test_stress
+%C%_test_stress_SOURCES = %D%/test_stress.c %D%/broken_pool.c %D%/broken_pool.h \
+	$(stress_sources)
+%C%_test_stress_LDADD = $(TEST_LIBS)
+%C%_test_stress_CFLAGS = $(TEST_CFLAGS) -DCMD_STRESS_LOOKS=20
+
+torture_stress = %D%/torture_stress
+%C%_torture_stress_SOURCES = %D%/torture_stress.c $(stress_sources)
+%C%_torture_stress_LDADD = $(TEST_LIBS)
+%C%_torture_stress_CFLAGS = $(TEST_CFLAGS)
+
+if HAVE_CAS128
+torture_stress += %D%/torture_stress_small %D%/torture_stress_middle
+%C%_torture_stress_small_SOURCES = %D%/torture_stress.c $(stress_sources) \
+	$(pool_sources)
+%C%_torture_stress_small_LDADD = $(TEST_LIBS)
+%C%_torture_stress_small_CFLAGS = $(TEST_CFLAGS) $(groups_of_3)
+%C%_torture_stress_middle_SOURCES = %D%/torture_stress.c $(stress_sources) \
+	$(pool_sources)
+%C%_torture_stress_middle_LDADD = $(TEST_LIBS)
+%C%_torture_stress_middle_CFLAGS = $(TEST_CFLAGS) $(groups_of_10)
+endif
+check_PROGRAMS += $(torture_stress)
+TESTS += $(torture_stress)
+
 cmd_tests = \
 	%D%/test_cmd.sh \
 	%D%/test_cmd_check.sh \
 	%D%/test_cmd_refusals.sh \
+	%D%/test_cmd_stress.sh \
 	%D%/test_cmd_traces.sh
 TESTS += $(cmd_tests)
 EXTRA_DIST += $(cmd_tests) %D%/cmd.sh
 
 # Longer runs of what make check runs shortly.
+torture_runs += torture-stress
+torture-stress: $(torture_stress)
+	for program in $(torture_stress); do ./$$program --seconds 3 || exit 1; done
+
 torture_runs += torture-runtime
 torture-runtime: %D%/torture_runtime$(EXEEXT) %D%/test_model$(EXEEXT)
 	./%D%/torture_runtime 30
