@@ -30,6 +30,7 @@
  *   tests/alloc/model_pool.pml     every interleaving of a small pool (Spin)
  *   tests/alloc/test_pool_linear   recorded histories have a sequential order
  *   tests/alloc/test_pool_frozen   a thread stopped anywhere holds up nobody
+ *   tests/alloc/test_pool_weak     the memory orders of fifo.c are enough
  *   quire stress                   no page in two hands, and all there at the end
  *
  * Which calls exclude which

@@ -69,7 +69,9 @@ groups_programs = \
 	%D%/test_pool_late \
 	%D%/test_pool_late_small \
 	%D%/test_pool_middle \
-	%D%/test_pool_small
+	%D%/test_pool_small \
+	%D%/test_pool_weak \
+	%D%/test_pool_weak_small
 check_PROGRAMS += $(groups_programs)
 TESTS += $(groups_programs)
 endif
@@ -84,6 +86,15 @@ endif
 %C%_test_pool_middle_SOURCES = $(%C%_test_pool_SOURCES) $(pool_sources)
 %C%_test_pool_middle_LDADD = $(TEST_LIBS)
 %C%_test_pool_middle_CFLAGS = $(TEST_CFLAGS) $(groups_of_10)
+
+%C%_test_pool_weak_SOURCES = %D%/test_pool_weak.c %D%/random.h %D%/weak_memory.c \
+	%D%/weak_memory.h alloc/fifo_check.c
+%C%_test_pool_weak_LDADD = $(TEST_LIBS)
+%C%_test_pool_weak_CFLAGS = $(TEST_CFLAGS)
+
+%C%_test_pool_weak_small_SOURCES = $(%C%_test_pool_weak_SOURCES)
+%C%_test_pool_weak_small_LDADD = $(TEST_LIBS)
+%C%_test_pool_weak_small_CFLAGS = $(TEST_CFLAGS) $(groups_of_3)
 
 %C%_test_pool_frozen_SOURCES = %D%/test_pool_frozen.c %D%/caller.h %D%/fifo_model.h \
 	%D%/frozen.h %D%/random.h $(pool_sources)

@@ -10,13 +10,13 @@
  *
  * What is not
  *   Weak memory: a step is at once seen by everybody.  Groups of more than three pages
- *   (leaf, branch, root), hence a second branch.  The end of the count of takes.  The
- *   pool's sleepers.
+ *   (leaf, branch, root), hence a second branch.  The end of the count of takes.
+ *   Prefetches.  The pool's sleepers.
  *
  * What is asserted
  *   A ghost FIFO, an array of page ids, moves at the instant of each CAS on S.
  *   - A take hands out what were the ghost's oldest pages at that instant; a count, and
- *     so a refusal, is right at the instant of its last load.
+ *     so a refusal, is right at the instant of its load.
  *   - After each CAS on S and each link, S and the nodes spell out the ghost (I1).
  *   - A page is in the FIFO, or with one running take or free, or owned (I2), and its
  *     mark tells which; so of two frees of one page at most one succeeds.

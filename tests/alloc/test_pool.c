@@ -417,7 +417,7 @@ START_TEST(an_id_out_of_range_is_named_before_a_page_that_is_not_owned)
 			if ((uint32_t)pages[other] >= (uint32_t)model.num_pages)
 				continue;
 			pages[other] = model.free[1];
-			if (other % 4 == 0)
+			if (other % 8 == 0)
 				refuse_id(pool, &model, pages, most, index);
 		}
 	}
@@ -492,7 +492,7 @@ START_TEST(random_operations_match_a_plain_list)
 		struct fifo_model model;
 
 		model_init(&model, sizes[k]);
-		for (int i = 0; i < 5000; i++) {
+		for (int i = 0; i < 2500; i++) {
 			random_step(pool, &model, &seed);
 			if (i % 4 == 0)
 				random_bad_free(pool, &model, &seed);

@@ -23,7 +23,6 @@ struct late {
 	struct caller caller;
 	struct fifo_model *model;
 	bool is_done;
-	int32_t seen; /* pages that were free when it last read S, where that is a step */
 	enum quire_status status;
 	int32_t pages[PAGES]; /* what a take gets */
 };
@@ -225,12 +224,12 @@ static int32_t page_of_state(const struct quire_pool *pool, int which)
 	return (int32_t)(atomic_load(&pool->fifo.node[tail].slot[NODE_RECORD]) >> 32);
 }
 
-#define LATE_POINTS 6
+#define LATE_POINTS 8
 
 /*
  * A call has read S, or is about to help; then all pages change their roles.  It walks
- * from a head that is owned, a leaf, a branch, another root; it reads the record of a tail
- * and links an old tail that have become the same.
+ * from a head that is owned by now, or a leaf, a branch, another root; it reads the record
+ * of a tail and links an old tail that have become the same.
  */
 START_TEST(a_call_that_comes_late_meets_pages_in_every_role)
 {
@@ -238,9 +237,11 @@ START_TEST(a_call_that_comes_late_meets_pages_in_every_role)
 		enum caller_verb verb;
 		enum quire_pool_point point;
 	} stops_at[LATE_POINTS] = {
+		{CALLER_TAKES, POOL_POINT_LOADING},
 		{CALLER_TAKES, POOL_POINT_STARTED},
 		{CALLER_TAKES, POOL_POINT_HELP_READ},
 		{CALLER_TAKES, POOL_POINT_HELP_CHECKED},
+		{CALLER_GIVES, POOL_POINT_LOADING},
 		{CALLER_GIVES, POOL_POINT_WRITTEN},
 		{CALLER_GIVES, POOL_POINT_HELP_READ},
 		{CALLER_GIVES, POOL_POINT_HELP_CHECKED},
@@ -310,16 +311,23 @@ END_TEST
 
 /* ------------------------------------------------------- many calls, step by step */
 
-#define CALLERS 3
+#define DANCERS 3
 #define STEPS   600
 
-/* Calls that go from point to point, one at a time, in a random order. */
+/* A call that goes from point to point. */
+struct dancer {
+	struct late late;
+	bool is_live;
+	uint32_t passed; /* points */
+	int32_t loaded;  /* pages free when it last read S */
+};
+
+/* Several of them, one at a time, in a random order. */
 struct dance {
 	struct quire_pool *pool;
 	struct fifo_model model;
-	struct late late[CALLERS];
-	bool is_live[CALLERS];
-	bool only_giver; /* the first caller, who gives alone; the others take */
+	struct dancer dancers[DANCERS];
+	bool only_giver; /* the first gives alone, the others take */
 	uint64_t seed;
 	int64_t ends;
 	int64_t retries; /* of calls that found S changed */
@@ -341,22 +349,20 @@ static void observe(struct dance *dance, struct late *late, struct fifo_state be
 		             (int)dance->model.num_free);
 }
 
-/* It has ended: as the model says that it must in this step. */
-static void observe_end(struct dance *dance, struct late *late)
+/* It has ended: as the model says that it must. */
+static void observe_end(struct dance *dance, const struct dancer *dancer)
 {
-	struct caller *caller = &late->caller;
+	const struct late *late = &dancer->late;
+	const struct caller *caller = &late->caller;
+	bool is_refused = caller->status == QUIRE_NO_PAGES;
 
-	/* A refusal happens when S is read. */
-	if (!late->is_done && caller->verb == CALLER_TAKES && caller->n > late->seen) {
-		late->is_done = true;
-		late->status = QUIRE_NO_PAGES;
-	}
-	if (!late->is_done || caller->status != late->status)
+	if (late->is_done == is_refused || (!is_refused && caller->status))
 		ck_abort_msg("a call ends with %d", (int)caller->status);
-	if (late->status == QUIRE_NO_PAGES) {
-		if (caller->refusal.available != late->seen)
-			ck_abort_msg("refused with another number of pages");
-	} else if (caller->verb == CALLER_TAKES) {
+	if (is_refused &&
+	    (caller->n <= dancer->loaded || caller->refusal.available != dancer->loaded))
+		ck_abort_msg("%d are refused, %d were free", (int)caller->n,
+		             (int)dancer->loaded);
+	if (!is_refused && caller->verb == CALLER_TAKES) {
 		ck_assert_pages(caller->pages, late->pages, (int32_t)caller->n);
 		model_hold(&dance->model, late->pages, (int32_t)caller->n);
 	}
@@ -369,21 +375,21 @@ static void refuse_page(struct dance *dance, int32_t page)
 		ck_abort_msg("page %d can be given", (int)page);
 }
 
-/* Call number i begins: whether it stops. */
-static bool dance_begins(struct dance *dance, int i)
+/* A call begins: whether it stops. */
+static bool dancer_begins(struct dance *dance, struct dancer *dancer)
 {
 	struct fifo_model *model = &dance->model;
+	struct caller *caller = &dancer->late.caller;
+	bool is_first = dancer == dance->dancers;
+	bool gives = dance->only_giver ? is_first : random_in(&dance->seed, 0, 1) == 0;
 	int32_t most = FIFO_GROUP + FIFO_RUN;
-	struct late *late = &dance->late[i];
-	struct caller *caller = &late->caller;
-	bool gives = dance->only_giver ? i == 0 : random_in(&dance->seed, 0, 1) == 0;
 
-	*late = (struct late){.caller = {.pool = dance->pool}, .model = model};
-	if (gives && model->num_held == 0)
-		gives = false;
-	caller->verb = gives ? CALLER_GIVES : CALLER_TAKES;
-	if (gives && dance->only_giver)
-		caller->verb = CALLER_GIVES_ALONE;
+	*dancer = (struct dancer){
+		.late = {.caller = {.pool = dance->pool}, .model = model}};
+	gives = gives && model->num_held;
+	caller->verb = CALLER_TAKES;
+	if (gives)
+		caller->verb = dance->only_giver ? CALLER_GIVES_ALONE : CALLER_GIVES;
 	if (gives && model->num_held < most)
 		most = model->num_held;
 	caller->n = random_in(&dance->seed, 1, most);
@@ -394,31 +400,29 @@ static bool dance_begins(struct dance *dance, int i)
 	return caller_stops(caller);
 }
 
-/* The next step of call number i. */
-static void dance_step(struct dance *dance, int i)
+/* One step of one of them, and what it has done. */
+static void dance_step(struct dance *dance, struct dancer *dancer)
 {
-	struct late *late = &dance->late[i];
+	static const uint32_t first_points = AT(STARTED) | AT(WALKED) | AT(RECORDED);
+	struct caller *caller = &dancer->late.caller;
 	struct fifo_state before = state_of(dance->pool);
-	enum quire_pool_point was = late->caller.point;
-	bool is_new = !dance->is_live[i];
 
-	dance->is_live[i] =
-		is_new ? dance_begins(dance, i) : caller_stops_again(&late->caller);
-	observe(dance, late, before);
-	if (late->caller.stopped && late->caller.point == POOL_POINT_LOADING)
-		late->seen = dance->model.num_free;
-	if (!dance->is_live[i]) {
-		observe_end(dance, late);
+	if (dancer->is_live)
+		dancer->is_live = caller_stops_again(caller);
+	else
+		dancer->is_live = dancer_begins(dance, dancer);
+	observe(dance, &dancer->late, before);
+	if (!dancer->is_live) {
+		observe_end(dance, dancer);
 		dance->ends++;
-	} else if (!is_new && (late->caller.point == POOL_POINT_STARTED ||
-	                       late->caller.point == was)) {
-		dance->retries += was != POOL_POINT_CLAIMING;
+		return;
 	}
-	if (dance->model.num_free && !dance->only_giver)
-		refuse_page(dance, dance->model.free[0]);
-	if (dance->is_live[i] && late->caller.point == POOL_POINT_RECORDED &&
-	    !dance->only_giver)
-		refuse_page(dance, late->caller.pages[0]);
+	dance->retries += (dancer->passed & first_points) >> caller->point & 1;
+	dancer->passed |= (uint32_t)1 << caller->point;
+	if (caller->point == POOL_POINT_LOADING)
+		dancer->loaded = dance->model.num_free;
+	if (caller->point == POOL_POINT_RECORDED && !dance->only_giver)
+		refuse_page(dance, caller->pages[0]);
 }
 
 START_TEST(calls_that_take_turns_in_any_order_do_what_they_do_alone)
@@ -428,11 +432,17 @@ START_TEST(calls_that_take_turns_in_any_order_do_what_they_do_alone)
 	for (int round = 0; round < 40; round++) {
 		dance.seed = (uint64_t)round;
 		dance.pool = scattered_pool(&dance.model, round % BEFORE, &dance.seed);
-		for (int step = 0; step < STEPS; step++)
-			dance_step(&dance, random_in(&dance.seed, 0, CALLERS - 1));
-		for (int i = 0; i < CALLERS; i++)
-			while (dance.is_live[i])
-				dance_step(&dance, i);
+		for (int step = 0; step < STEPS; step++) {
+			int i = random_in(&dance.seed, 0, DANCERS - 1);
+
+			dance_step(&dance, &dance.dancers[i]);
+			if (dance.model.num_free && !dance.only_giver)
+				refuse_page(&dance, dance.model.free[0]);
+		}
+		for (int i = 0; i < DANCERS; i++) {
+			while (dance.dancers[i].is_live)
+				dance_step(&dance, &dance.dancers[i]);
+		}
 		ck_assert_pool_is(dance.pool, &dance.model);
 		quire_pool_destroy(dance.pool);
 	}

@@ -391,30 +391,6 @@ START_TEST(a_free_notices_that_the_pool_has_filled_or_emptied)
 }
 END_TEST
 
-/* The tail comes to be the tail again with the same count: only the takes tell the
- * states apart. */
-START_TEST(a_free_notices_that_the_same_tail_is_not_the_same_state)
-{
-	struct quire_pool *pool = empty_pool(_i);
-	struct caller caller = {.pool = pool,
-	                        .verb = CALLER_GIVES,
-	                        .n = 1,
-	                        .pages = {5},
-	                        .points = AT(RECORDED)};
-	int32_t pages[3];
-
-	GIVE(pool, 1, 0);
-	freeze(&caller);
-	take(pool, 2, pages);
-	GIVE(pool, 2, 0);
-	ck_assert_int_eq(caller_ends(&caller), QUIRE_OK);
-	ck_assert_free(pool, 2, 0, 5);
-	take(pool, 3, pages);
-	ck_assert_pages(pages, LIST(2, 0, 5), 3);
-	ck_end(pool);
-}
-END_TEST
-
 /* ------------------------------------------------------------------ takes */
 
 /* The same root with the same skip and count, and another page before it. */
@@ -529,7 +505,6 @@ static void add_other_tests(TCase *tcase)
 {
 	add_loop(tcase, of_two_frees_behind_one_tail_the_second_finds_the_first);
 	add_loop(tcase, a_free_notices_that_the_pool_has_filled_or_emptied);
-	add_loop(tcase, a_free_notices_that_the_same_tail_is_not_the_same_state);
 	add_loop(tcase, a_take_notices_that_the_group_of_its_head_is_another);
 	add_loop(tcase, a_take_notices_that_its_group_has_got_shorter);
 	add_loop(tcase, a_take_of_all_goes_on_when_more_pages_came);
