@@ -27,8 +27,8 @@ static bool change_s(uint64_t *at, const uint64_t compare[2], const uint64_t set
 #undef QUIRE_ASSERT
 #undef ck_pr_cas_64_2
 #undef ck_pr_cas_64_2_value
-#define QUIRE_ASSERT(condition)           ((condition) ? (void)0 : weak_fail(#condition))
-#define ck_pr_cas_64_2(at, compare, set)  change_s(at, compare, set, NULL)
+#define QUIRE_ASSERT(condition)                       ((condition) ? (void)0 : weak_fail(#condition))
+#define ck_pr_cas_64_2(at, compare, set)              change_s(at, compare, set, NULL)
 #define ck_pr_cas_64_2_value(at, compare, set, found) change_s(at, compare, set, found)
 
 #include "alloc/fifo.c"

@@ -229,7 +229,8 @@ static struct store *pick(struct place *place)
 {
 	struct store *last = last_store(place), *oldest = last;
 
-	while (oldest > place->store && oldest[-1].time >= *least_of(&running->seen, place))
+	while (oldest > place->store &&
+	       oldest[-1].time >= *least_of(&running->seen, place))
 		oldest--;
 	if (oldest == last || !chance(place->late_percent))
 		return last;

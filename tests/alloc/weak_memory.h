@@ -71,8 +71,9 @@ void weak_fence(memory_order order);
 #undef atomic_store_explicit
 #undef atomic_exchange_explicit
 #undef atomic_compare_exchange_strong_explicit
-#define atomic_load_explicit(at, order)            weak_load(at, order)
-#define atomic_store_explicit(at, value, order)    weak_store(at, sizeof(*(at)), value, order)
+#define atomic_load_explicit(at, order) weak_load(at, order)
+#define atomic_store_explicit(at, value, order) \
+	weak_store(at, sizeof(*(at)), value, order)
 #define atomic_exchange_explicit(at, value, order) weak_exchange(at, value, order)
 #define atomic_compare_exchange_strong_explicit(at, expected, value, success, failure) \
 	weak_cas(at, expected, value, success, failure)
