@@ -72,7 +72,7 @@ selected() {
 
 # Every test passes while nothing is wrong; otherwise it would kill anything.
 check_baseline() {
-	all=$(echo "$lines" | sed 's/.*|//' | tr ' ' '\n' | sort -u)
+	all=$(printf '%s\n' "$lines" | sed 's/.*|//' | tr ' ' '\n' | sort -u)
 	build_tests "$all" || fail_with_log "the tree does not build"
 	for test in $all; do
 		run_test "$test" || fail_with_log "$test fails without a fault"

@@ -228,8 +228,8 @@ static int32_t page_of_state(const struct quire_pool *pool, int which)
 
 /*
  * A call has read S, or is about to help; then all pages change their roles.  It walks
- * from a head that is owned by now, or a leaf, a branch, another root; it reads the record
- * of a tail and links an old tail that have become the same.
+ * from a head that is owned by now, or a leaf, a branch, another root; it reads the
+ * record of a tail and links an old tail that have become the same.
  */
 START_TEST(a_call_that_comes_late_meets_pages_in_every_role)
 {

@@ -93,7 +93,7 @@ void weak_begin(uint64_t new_seed)
 
 void weak_watch(volatile void *at, uint32_t size, uint32_t n)
 {
-	static const uint32_t lates[] = {0, 0, 50, 95};
+	static const uint32_t lates[] = {0, 50, 50, 90};
 
 	if (num_places + n > PLACES_MOST)
 		abort();
@@ -121,12 +121,11 @@ void weak_fail(const char *why)
 	abort(); /* nobody runs on */
 }
 
-void weak_pause(void)
+void weak_pause(uint32_t steps_most)
 {
 	if (++num_steps > STEPS_MOST)
 		weak_fail("it finds no end");
-	if (chance(sleep_percent))
-		running->wakes = num_steps + weak_random(SLEEP_MOST);
+	running->wakes = num_steps + weak_random(steps_most + 1);
 	swapcontext(&running->context, &scheduler);
 }
 
@@ -148,7 +147,7 @@ static void prepare(struct thread *thread, void (*body)(void))
 	makecontext(&thread->context, start, 0);
 }
 
-/* One that is awake, or who wakes first, or NULL. */
+/* One that is awake, or the first to wake, or NULL. */
 static struct thread *next_thread(void)
 {
 	struct thread *awake[WEAK_THREADS + 1], *next = NULL;
@@ -162,7 +161,11 @@ static struct thread *next_thread(void)
 		if (!next || thread->wakes < next->wakes)
 			next = thread;
 	}
-	return n ? awake[weak_random(n)] : next;
+	if (n)
+		return awake[weak_random(n)];
+	if (next)
+		num_steps = next->wakes;
+	return next;
 }
 
 static void run_all(void)
@@ -191,7 +194,7 @@ static void step(void)
 {
 	num_steps++;
 	if (chance(switch_percent))
-		weak_pause();
+		weak_pause(chance(sleep_percent) ? SLEEP_MOST : 0);
 }
 
 static struct place *place_at(const volatile void *at)

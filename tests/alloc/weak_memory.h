@@ -6,7 +6,8 @@
  *
  * A source file that is included after this header has its atomic operations done here,
  * with the orders that it names.  Threads are coroutines; a seed decides who runs, and
- * which of the stores that it may still see a load returns.
+ * which of the stores that it may still see a load returns.  Operations that the end of
+ * this header does not name go past it.
  *
  * The model
  *   All stores of a place are kept, in their modification order.  A view names the oldest
@@ -49,8 +50,8 @@ const char *weak_run(void (*first)(void), void (*others)(void));
 /* For its threads. */
 uint32_t weak_me(void); /* 0 .. WEAK_THREADS - 1; the first one is WEAK_THREADS */
 _Noreturn void weak_fail(const char *why);
-uint32_t weak_random(uint32_t n); /* a number below n */
-void weak_pause(void);            /* others may run */
+uint32_t weak_random(uint32_t n);     /* a number below n */
+void weak_pause(uint32_t steps_most); /* others may run, or must for some steps */
 
 /* Write a place that is not atomic: fails unless all its stores so far happen before. */
 void weak_touch(const volatile void *at);
@@ -81,6 +82,6 @@ void weak_fence(memory_order order);
 #define ck_pr_cas_64_2_value(at, compare, set, found) weak_cas_2(at, compare, set, found)
 #define ck_pr_fence_acquire()                         weak_fence(memory_order_acquire)
 #define ck_pr_fence_release()                         weak_fence(memory_order_release)
-#define ck_pr_stall()                                 weak_pause()
+#define ck_pr_stall()                                 weak_pause(0)
 
 #endif
