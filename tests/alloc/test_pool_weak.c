@@ -350,7 +350,7 @@ static void run_histories(uint64_t n)
 			ck_abort_msg("%s: QUIRE_TEST_SEED=%llu", wrong,
 			             (unsigned long long)seed);
 	}
-	ck_assert_msg(weak_num_late > n / 2, "hardly any load is late");
+	ck_assert_msg(weak_num_late >= n / 4, "hardly any load is late");
 }
 
 START_TEST(every_history_is_one_of_the_sequential_fifo)
