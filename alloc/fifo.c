@@ -64,8 +64,9 @@ static bool state_cas(struct quire_fifo *fifo, struct fifo_state *seen,
  * root inside of a batch not yet written), a LINK or two page ids (as such a root or a
  * branch), or, as the last root of a batch that is not appended, a LAST with a gen newer
  * than the tail's, since the tail was appended before the old tail was taken.  None of
- * these is linked.  The CAS finds the exact word of this life or fails (I3): it comes too
- * late without harm.
+ * these is linked.  The tail's own word is a LAST as long as S is the same: its link is
+ * released after an append, so that who reads it finds S changed.  The CAS finds the
+ * exact word of this life or fails (I3): it comes too late without harm.
  */
 static void help(struct quire_fifo *fifo, struct fifo_state s)
 {
@@ -85,7 +86,7 @@ static void help(struct quire_fifo *fifo, struct fifo_state s)
 	if (atomic_load_explicit(&fifo->state[0], memory_order_relaxed) != s.lo)
 		return;
 	QUIRE_POOL_POINT(HELP_CHECKED);
-	/* Release: pairs with the acquire in slot_load(). */
+	/* Release: pairs with the acquire in slot_load(), in walks and above. */
 	atomic_compare_exchange_strong_explicit(
 		word_of(fifo, old_tail), &word,
 		word_link((uint32_t)record, word_size(word)), memory_order_release,

@@ -38,9 +38,8 @@
  *       pages and end at tail, where the link named by tail's record counts as made.  At
  *       most that one link is missing.
  *   I2  A page is in the FIFO, or in the hands of one running free or take, or owned.
- *   I3  A page is root with the word LAST(gen) in one life only (from free to take): gen
- *       is read after the page was claimed, and whoever had claimed it before has seen it
- *       taken since, so takes has grown.
+ *   I3  A page has the word LAST(gen) in one life only (from free to take): gen is read
+ *       after the page was claimed, and between two claims it was taken, so takes grew.
  *   I4  The node of a page in the FIFO changes only by the link CAS, until it is taken.
  *   I5  S never holds a value twice: a take adds to takes, a free adds to count.
  *
@@ -112,8 +111,10 @@ static inline uint32_t state_count(struct fifo_state s)
 
 static inline uint64_t state_takes(struct fifo_state s)
 {
-	return s.lo >> FIFO_COUNT_BITS | s.hi >> (64 - FIFO_TAKES_HI_BITS)
-	                                                 << FIFO_TAKES_LO_BITS;
+	uint64_t low = s.lo >> FIFO_COUNT_BITS;
+	uint64_t high = s.hi >> (64 - FIFO_TAKES_HI_BITS);
+
+	return low | high << FIFO_TAKES_LO_BITS;
 }
 
 static inline struct fifo_place state_head(struct fifo_state s)

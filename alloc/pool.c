@@ -76,42 +76,48 @@ static enum quire_status refuse_count(const struct quire_pool *pool, int64_t n,
 	                          pool->num_pages);
 }
 
-static enum quire_status refuse_pages(enum quire_status status, int64_t n,
-                                      uint32_t available,
-                                      struct quire_refusal *refusal_out)
+/* The n oldest pages; or INVALID, or NO_PAGES and what is free. */
+static enum quire_status take(struct quire_pool *pool, int64_t n, int32_t *pages_out,
+                              uint32_t *available_out)
 {
+	QUIRE_ASSERT(pool && (pages_out || n <= 0));
+	if (!is_count(pool, n))
+		return QUIRE_INVALID;
+	if (n == 0 || FIFO_CALL(pool, take, (uint32_t)n, pages_out, available_out))
+		return QUIRE_OK;
+	return QUIRE_NO_PAGES;
+}
+
+/* What a take of n comes to, with the details of a refusal. */
+static enum quire_status end_take(const struct quire_pool *pool, enum quire_status status,
+                                  int64_t n, uint32_t available,
+                                  struct quire_refusal *refusal_out)
+{
+	if (status == QUIRE_OK)
+		return QUIRE_OK;
+	if (status == QUIRE_INVALID)
+		return refuse_count(pool, n, refusal_out);
 	return quire_refuse(refusal_out, (struct quire_refusal){.status = status,
 	                                                        .what = "free pages",
 	                                                        .requested = n,
 	                                                        .available = available});
 }
 
-static bool take(struct quire_pool *pool, int64_t n, int32_t *pages_out,
-                 uint32_t *available_out)
-{
-	return n == 0 || FIFO_CALL(pool, take, (uint32_t)n, pages_out, available_out);
-}
-
 enum quire_status quire_pool_allocate(struct quire_pool *pool, int64_t n,
                                       int32_t *pages_out,
                                       struct quire_refusal *refusal_out)
 {
-	uint32_t available;
+	uint32_t available = 0;
+	enum quire_status status = take(pool, n, pages_out, &available);
 
-	QUIRE_ASSERT(pool && (pages_out || n <= 0));
-	if (!is_count(pool, n))
-		return refuse_count(pool, n, refusal_out);
-	if (take(pool, n, pages_out, &available))
-		return QUIRE_OK;
-	return refuse_pages(QUIRE_NO_PAGES, n, available, refusal_out);
+	return end_take(pool, status, n, available, refusal_out);
 }
 
 bool quire_pool_try_allocate(struct quire_pool *pool, int64_t n, int32_t *pages_out)
 {
 	uint32_t available;
 
-	QUIRE_ASSERT(pool && (pages_out || n <= 0));
-	return is_count(pool, n) && take(pool, n, pages_out, &available);
+	return take(pool, n, pages_out, &available) == QUIRE_OK;
 }
 
 /*
@@ -120,18 +126,13 @@ bool quire_pool_try_allocate(struct quire_pool *pool, int64_t n, int32_t *pages_
  * either side (ck_pr_fence_atomic_load): so one of them sees the other.  A free that sees
  * the waiter raises the event count, which the waiter had read before it looked.
  */
-enum quire_status quire_pool_allocate_wait(struct quire_pool *pool, int64_t n,
-                                           int32_t *pages_out, int64_t deadline_ns,
-                                           struct quire_refusal *refusal_out)
+static enum quire_status wait_and_take(struct quire_pool *pool, int64_t n,
+                                       int32_t *pages_out, int64_t deadline_ns,
+                                       uint32_t *available_out)
 {
-	bool late = false, taken;
-	uint32_t available;
+	enum quire_status status;
+	bool late = false;
 
-	QUIRE_ASSERT(pool && (pages_out || n <= 0));
-	if (!is_count(pool, n))
-		return refuse_count(pool, n, refusal_out);
-	if (take(pool, n, pages_out, &available))
-		return QUIRE_OK;
 	/* Relaxed, here and below: a number; the fence orders it. */
 	atomic_fetch_add_explicit(&pool->waiters, 1, memory_order_relaxed);
 	ck_pr_fence_atomic_load();
@@ -139,8 +140,8 @@ enum quire_status quire_pool_allocate_wait(struct quire_pool *pool, int64_t n,
 		uint32_t value = quire_wake_value(&pool->freed);
 
 		QUIRE_POOL_POINT(WAITING);
-		taken = take(pool, n, pages_out, &available);
-		if (taken || late)
+		status = take(pool, n, pages_out, available_out);
+		if (status == QUIRE_OK || late)
 			break;
 		QUIRE_POOL_POINT(SLEEPING);
 		/* The clock, too: while others free without pause nothing sleeps. */
@@ -148,9 +149,19 @@ enum quire_status quire_pool_allocate_wait(struct quire_pool *pool, int64_t n,
 		       quire_now_ns() >= deadline_ns;
 	}
 	atomic_fetch_sub_explicit(&pool->waiters, 1, memory_order_relaxed);
-	if (taken)
-		return QUIRE_OK;
-	return refuse_pages(QUIRE_TIMEOUT, n, available, refusal_out);
+	return status == QUIRE_OK ? QUIRE_OK : QUIRE_TIMEOUT;
+}
+
+enum quire_status quire_pool_allocate_wait(struct quire_pool *pool, int64_t n,
+                                           int32_t *pages_out, int64_t deadline_ns,
+                                           struct quire_refusal *refusal_out)
+{
+	uint32_t available = 0;
+	enum quire_status status = take(pool, n, pages_out, &available);
+
+	if (status == QUIRE_NO_PAGES)
+		status = wait_and_take(pool, n, pages_out, deadline_ns, &available);
+	return end_take(pool, status, n, available, refusal_out);
 }
 
 /* Why a batch cannot be given; ids that are no pages are named first. */
@@ -172,7 +183,7 @@ static enum quire_status refuse_batch(const struct quire_pool *pool, const int32
 static void wake_waiters(struct quire_pool *pool)
 {
 	/* The free's change of the FIFO comes before this load: see the comment at
-	 * quire_pool_allocate_wait(). */
+	 * wait_and_take(). */
 	ck_pr_fence_atomic_load();
 	if (atomic_load_explicit(&pool->waiters, memory_order_relaxed))
 		quire_wake_all(&pool->freed);
