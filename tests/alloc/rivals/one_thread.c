@@ -19,6 +19,10 @@
 #define SLOW_SHARE    64 /* of the pages that others take, for who runs elsewhere */
 #define SLOW_SIZE_MAX (1 << 20)
 
+/* Memory is measured of pools from this size on: smaller ones may lie in memory that was
+ * there. */
+#define MEASURED_MIN (1 << 24)
+
 /* Every page of the pool in one and the same random order. */
 static int32_t *random_order(int32_t num_pages)
 {
@@ -203,8 +207,7 @@ static void create_sized(const struct rival_list *list, int32_t num_pages,
 			continue;
 		}
 		fifos_out[i] = create_scrambled(rival, order, num_pages);
-		/* Small ones may lie in memory that was there. */
-		if (!rival->ask && num_pages >= 1 << 20)
+		if (!rival->ask && num_pages >= MEASURED_MIN)
 			measure_add(measure, rival,
 			            (resident_bytes() - before) / num_pages);
 	}
