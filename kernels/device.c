@@ -6,31 +6,34 @@
 #include "kernels/device_impl.h"
 #include "runtime/refuse_impl.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 
 static const struct {
 	const char *name;
-	enum quire_status (*create)(struct quire_device **device_out);
-} devices[] = {
+	enum quire_status (*create)(const char *rest, struct quire_device **device_out,
+	                            struct quire_refusal *refusal_out);
+} kinds[] = {
 	{"cpu", quire_device_create_cpu},
-	{"cpu:inline", quire_device_create_cpu_inline},
+	{"cuda", quire_device_create_cuda},
 };
 
 enum quire_status quire_device_create(const char *name, struct quire_device **device_out,
                                       struct quire_refusal *refusal_out)
 {
-	for (size_t i = 0; name != NULL && i < sizeof(devices) / sizeof(devices[0]);
-	     i++) {
-		struct quire_device *device;
-		enum quire_status status;
+	size_t length = name == NULL ? 0 : strnlen(name, QUIRE_DEVICE_NAME_BYTES);
 
-		if (strcmp(name, devices[i].name) != 0)
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		size_t prefix = strlen(kinds[i].name);
+		struct quire_device *device;
+
+		if (length < prefix || length >= QUIRE_DEVICE_NAME_BYTES ||
+		    memcmp(name, kinds[i].name, prefix) != 0)
 			continue;
-		status = devices[i].create(&device);
-		if (status != QUIRE_OK)
-			return quire_refuse_what(refusal_out, status, "device");
-		device->name = devices[i].name;
+		QUIRE_TRY(kinds[i].create(name + prefix, &device, refusal_out));
+		memcpy(device->name, name, length + 1);
+		atomic_init(&device->names, 1);
 		*device_out = device;
 		return QUIRE_OK;
 	}
@@ -39,8 +42,18 @@ enum quire_status quire_device_create(const char *name, struct quire_device **de
 
 void quire_device_destroy(struct quire_device *device)
 {
-	if (device != NULL)
+	if (device == NULL)
+		return;
+	/* Acquire and release: whoever ends the last name comes behind all that others
+	 * did under theirs. */
+	if (atomic_fetch_sub_explicit(&device->names, 1, memory_order_acq_rel) == 1)
 		device->ops->destroy(device);
+}
+
+void quire_device_retain(struct quire_device *device)
+{
+	/* Relaxed: who may call this holds a name already. */
+	atomic_fetch_add_explicit(&device->names, 1, memory_order_relaxed);
 }
 
 const char *quire_device_name(const struct quire_device *device)
@@ -76,10 +89,20 @@ void quire_device_release_pinned(struct quire_device *device, void *memory, int6
 		device->ops->release_pinned(device, memory, bytes);
 }
 
+enum quire_status quire_dstream_create_with(struct quire_device *device, const char *name,
+                                            enum quire_priority priority,
+                                            struct quire_dstream **dstream_out)
+{
+	if (priority != QUIRE_PRIORITY_NORMAL && priority != QUIRE_PRIORITY_HIGH)
+		return QUIRE_INVALID;
+	return device->ops->dstream_create(device, name, priority, dstream_out);
+}
+
 enum quire_status quire_dstream_create(struct quire_device *device, const char *name,
                                        struct quire_dstream **dstream_out)
 {
-	return device->ops->dstream_create(device, name, dstream_out);
+	return quire_dstream_create_with(device, name, QUIRE_PRIORITY_NORMAL,
+	                                 dstream_out);
 }
 
 void quire_dstream_destroy(struct quire_dstream *dstream)
@@ -142,7 +165,13 @@ enum quire_status quire_dstream_call(struct quire_dstream *dstream,
 enum quire_status quire_event_create(struct quire_device *device,
                                      struct quire_event **event_out)
 {
-	return device->ops->event_create(device, event_out);
+	return device->ops->event_create(device, false, event_out);
+}
+
+enum quire_status quire_event_create_timed(struct quire_device *device,
+                                           struct quire_event **event_out)
+{
+	return device->ops->event_create(device, true, event_out);
 }
 
 void quire_event_destroy(struct quire_event *event)
@@ -167,6 +196,14 @@ enum quire_status quire_event_query(struct quire_event *event)
 enum quire_status quire_event_synchronize(struct quire_event *event)
 {
 	return event->device->ops->event_synchronize(event);
+}
+
+enum quire_status quire_event_elapsed(struct quire_event *first, struct quire_event *last,
+                                      int64_t *ns_out)
+{
+	if (first->device != last->device)
+		return QUIRE_INVALID;
+	return first->device->ops->event_elapsed(first, last, ns_out);
 }
 
 enum quire_status quire_event_notify(struct quire_event *event,

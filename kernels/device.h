@@ -6,24 +6,29 @@
  *
  *   cpu         asynchronous: every device stream is a worker thread, events are real
  *   cpu:inline  at once: every operation is done when the call returns
+ *   cpu:N       N from 1 to 64: as cpu, and N - 1 threads of the device help the streams'
+ *               workers with moves of 16 rows and 512 KiB or more: one stream at a time,
+ *               while the others' workers go on alone
  *
- * The rules are CUDA's, so that one runtime drives both:
+ *   cuda        the current CUDA device; cuda:N, the N-th.  With "+checks" behind it page
+ *               ids, offsets and ends are looked at, on the device, before an operation
+ *               moves anything; without, one that is out of range is the caller's fault
+ *               and anything may be overwritten
+ *
+ * The rules are CUDA's, so that one runtime drives all:
  *   - Operations of one device stream run in order; between streams only events order
- *   anything.
+ *     anything.
  *   - An event stands for its newest record at the time of the call that names it.  An
- *   event
- *     that was never recorded counts as done.
+ *     event that was never recorded counts as done.
  *   - A failed operation fails its device stream for good: later operations on it do
- *   nothing,
- *     events recorded on it are done and answer with the failure, and the next call on
- *     the stream or a synchronize reports the first failure.  A stream that waits for
- *     such an event fails with it too.
+ *     nothing, events recorded on it are done and answer with the failure, and the next
+ *     call on the stream or a synchronize reports the first failure.  A stream that waits
+ *     for such an event fails with it too.
  *   - Memory that an operation names must stay valid until the operation is done.
  *
  * Threads: a device stream may be used from any thread; two threads that use one stream
- *           at the
- * same time get some order.  create and destroy exclude every other call on the same
- * object.
+ *          at the same time get some order.  create and destroy exclude every other call
+ *          on the same object.
  *
  * Source: the CUDA Runtime API, sections Stream and Event Management.
  */
@@ -48,17 +53,20 @@ struct quire_range {
 
 /*
  * quire_device_create - open a device by name
- * @name:    "cpu", "cpu:inline"
+ * @name:    borrowed; "cpu", "cpu:inline", "cpu:N", "cuda", "cuda:N", the last two also
+ *           with "+checks"
  * @device_out: given; end it with quire_device_destroy
  * @refusal_out: filled on refusal; NULL allowed
- * Returns:  QUIRE_OK; QUIRE_INVALID: no such device; QUIRE_NO_MEMORY.
+ * Returns:  QUIRE_OK; QUIRE_INVALID: no such device, N out of range; QUIRE_NO_MEMORY;
+ *           QUIRE_DEVICE {what}: no thread to be had; CUDA: built without, no driver or
+ *           one too old, no such device.
  */
 QUIRE_API QUIRE_MUST_CHECK enum quire_status
 quire_device_create(const char *name, struct quire_device **device_out,
                     struct quire_refusal *refusal_out);
 
 /* quire_device_destroy - @device: given, NULL is a no-op; its streams, events and memory
- * must have been given back */
+ * must have been given back.  It stays while a cache on it, or an export of one, lives. */
 QUIRE_API void quire_device_destroy(struct quire_device *device);
 
 /* quire_device_name - the name it was opened by; lent */
@@ -85,13 +93,25 @@ quire_device_alloc_pinned(struct quire_device *device, int64_t bytes, void **mem
 QUIRE_API void quire_device_release_pinned(struct quire_device *device, void *memory,
                                            int64_t bytes);
 
+/* Whose operations go first where two device streams wait for the same engine. */
+enum quire_priority {
+	QUIRE_PRIORITY_NORMAL,
+	QUIRE_PRIORITY_HIGH,
+};
+
 /*
- * quire_dstream_create - a device stream
+ * quire_dstream_create_with - a device stream
  * @name:    borrowed, up to 15 characters: the worker thread's name
+ * @priority: a wish; on cpu all are equal
  * @dstream_out: given; end it with quire_dstream_destroy
- * Returns:  QUIRE_OK; QUIRE_NO_MEMORY; QUIRE_DEVICE.
+ * Returns:  QUIRE_OK; QUIRE_NO_MEMORY; QUIRE_DEVICE; QUIRE_INVALID: no such priority.
  * Cost:     on cpu one thread.
  */
+QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_dstream_create_with(
+	struct quire_device *device, const char *name, enum quire_priority priority,
+	struct quire_dstream **dstream_out);
+
+/* quire_dstream_create - quire_dstream_create_with of normal priority */
 QUIRE_API QUIRE_MUST_CHECK enum quire_status
 quire_dstream_create(struct quire_device *device, const char *name,
                      struct quire_dstream **dstream_out);
@@ -152,6 +172,11 @@ quire_dstream_call(struct quire_dstream *dstream,
 QUIRE_API QUIRE_MUST_CHECK enum quire_status
 quire_event_create(struct quire_device *device, struct quire_event **event_out);
 
+/* quire_event_create_timed - as quire_event_create, of an event that also notes when it
+ * was done */
+QUIRE_API QUIRE_MUST_CHECK enum quire_status
+quire_event_create_timed(struct quire_device *device, struct quire_event **event_out);
+
 /* quire_event_destroy - @event: given, NULL is a no-op; no queued operation may name
  * it */
 QUIRE_API void quire_event_destroy(struct quire_event *event);
@@ -178,6 +203,17 @@ QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_event_query(struct quire_even
  */
 QUIRE_API QUIRE_MUST_CHECK enum quire_status
 quire_event_synchronize(struct quire_event *event);
+
+/*
+ * quire_event_elapsed - time from one event to another, both timed and done
+ * @ns_out:  filled; negative when @last was done first
+ * Returns:  QUIRE_OK; QUIRE_AGAIN: one is not yet done; QUIRE_INVALID: one was never
+ *           recorded, is not timed or is of another device; the failure of the stream
+ *           that one was recorded on.
+ * Source:   cudaEventElapsedTime
+ */
+QUIRE_API QUIRE_MUST_CHECK enum quire_status
+quire_event_elapsed(struct quire_event *first, struct quire_event *last, int64_t *ns_out);
 
 /*
  * quire_event_notify - have a function called once the event's newest record is done

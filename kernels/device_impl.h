@@ -13,6 +13,12 @@
 
 #include "kernels/move_impl.h"
 
+#include <stdatomic.h>
+#include <stdbool.h>
+
+/* Characters of a device's name with the final zero. */
+#define QUIRE_DEVICE_NAME_BYTES 32
+
 struct quire_device_ops {
 	void (*destroy)(struct quire_device *device);
 
@@ -26,6 +32,7 @@ struct quire_device_ops {
 
 	/* Device streams. */
 	enum quire_status (*dstream_create)(struct quire_device *device, const char *name,
+	                                    enum quire_priority priority,
 	                                    struct quire_dstream **dstream_out);
 	void (*dstream_destroy)(struct quire_dstream *dstream);
 	void *(*dstream_native)(const struct quire_dstream *dstream);
@@ -40,13 +47,15 @@ struct quire_device_ops {
 	                          void *argument);
 
 	/* Events. */
-	enum quire_status (*event_create)(struct quire_device *device,
+	enum quire_status (*event_create)(struct quire_device *device, bool timed,
 	                                  struct quire_event **event_out);
 	void (*event_destroy)(struct quire_event *event);
 	enum quire_status (*event_record)(struct quire_event *event,
 	                                  struct quire_dstream *dstream);
 	enum quire_status (*event_query)(struct quire_event *event);
 	enum quire_status (*event_synchronize)(struct quire_event *event);
+	enum quire_status (*event_elapsed)(struct quire_event *first,
+	                                   struct quire_event *last, int64_t *ns_out);
 	enum quire_status (*event_notify)(struct quire_event *event,
 	                                  void (*function)(void *argument),
 	                                  void *argument);
@@ -66,7 +75,11 @@ struct quire_device_ops {
 
 struct quire_device {
 	const struct quire_device_ops *ops;
-	const char *name; /* static */
+	char name[QUIRE_DEVICE_NAME_BYTES];
+	int32_t dlpack_type; /* a DLDeviceType */
+	int32_t dlpack_id;
+	/* Its creator and each cache on it; the last one ends it. */
+	_Atomic int64_t names;
 };
 
 struct quire_dstream {
@@ -77,8 +90,15 @@ struct quire_event {
 	struct quire_device *device;
 };
 
-/* The devices: one creator each. */
-enum quire_status quire_device_create_cpu(struct quire_device **device_out);
-enum quire_status quire_device_create_cpu_inline(struct quire_device **device_out);
+/* quire_device_retain - one more name, to be ended by quire_device_destroy */
+void quire_device_retain(struct quire_device *device);
+
+/* The kinds of device, one creator each; @rest: the name behind that of the kind. */
+enum quire_status quire_device_create_cpu(const char *rest,
+                                          struct quire_device **device_out,
+                                          struct quire_refusal *refusal_out);
+enum quire_status quire_device_create_cuda(const char *rest,
+                                           struct quire_device **device_out,
+                                           struct quire_refusal *refusal_out);
 
 #endif

@@ -6,16 +6,11 @@
 
 #include <quire/runtime/assert.h>
 
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Operations in a new stream's ring: a step with its upload fits, so few ever grow. */
 #define CAPACITY_FIRST 256
-
-/* Characters of a thread's name with the final zero: Linux takes no more. */
-#define THREAD_NAME_BYTES 16
 
 static enum quire_status run_call(const struct cpu_op *op, struct quire_refusal *refusal)
 {
@@ -71,12 +66,8 @@ static enum quire_status run(struct cpu_dstream *dstream, const struct cpu_op *o
 	case CPU_OP_RECORD:
 		quire_cpu_record_complete(op->event.event, op->event.record, QUIRE_OK);
 		return QUIRE_OK;
-	case CPU_OP_WRITE_TOKENS:
-		return quire_cpu_run_write_tokens(&op->tokens, refusal);
-	case CPU_OP_READ_TOKENS:
-		return quire_cpu_run_read_tokens(&op->tokens, refusal);
-	case CPU_OP_COPY_PAGES:
-		return quire_cpu_run_copy_pages(&op->pages, &dstream->scratch, refusal);
+	case CPU_OP_KERNEL:
+		return op->kernel.run(&op->kernel.tokens, dstream, refusal);
 	}
 	QUIRE_ASSERT(false);
 	return QUIRE_BROKEN;
@@ -198,47 +189,41 @@ static enum quire_status leave(struct cpu_dstream *dstream,
 	return status;
 }
 
-static enum quire_status submit(struct quire_dstream *base, const struct cpu_op *op,
-                                struct quire_refusal *refusal_out)
+/* Inline, the move is used where it is: one token is moved sooner than copied into an
+ * operation. */
+static enum quire_status submit_kernel(struct quire_dstream *base, cpu_kernel kernel,
+                                       const void *move, size_t move_bytes,
+                                       struct quire_refusal *refusal_out)
 {
 	struct cpu_dstream *dstream = (struct cpu_dstream *)base;
-	enum quire_status status = enter(dstream, 1, refusal_out);
 
-	if (status != QUIRE_OK)
-		return status;
-	put(dstream, op);
+	QUIRE_TRY(enter(dstream, 1, refusal_out));
+	if (dstream->runs_inline) {
+		struct quire_refusal refusal;
+
+		note_failure(dstream, kernel(move, dstream, &refusal), &refusal);
+	} else {
+		struct cpu_op op = {.kind = CPU_OP_KERNEL, .kernel.run = kernel};
+
+		memcpy(&op.kernel.tokens, move, move_bytes);
+		put(dstream, &op);
+	}
 	return leave(dstream, refusal_out);
 }
 
-/* Signals are for the program's own threads. */
-static int start_worker(struct cpu_dstream *dstream, const char *name)
-{
-	char short_name[THREAD_NAME_BYTES];
-	sigset_t all;
-	sigset_t before;
-	int error;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&dstream->worker, NULL, work, dstream);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (error == 0 && name != NULL) {
-		snprintf(short_name, sizeof(short_name), "%s", name);
-		pthread_setname_np(dstream->worker, short_name);
-	}
-	return error;
-}
-
 enum quire_status quire_cpu_dstream_create(struct quire_device *device, const char *name,
+                                           enum quire_priority priority,
                                            struct quire_dstream **dstream_out)
 {
 	struct cpu_dstream *dstream = calloc(1, sizeof(*dstream));
 	enum quire_status status = QUIRE_NO_MEMORY;
 
+	(void)priority;
 	if (dstream == NULL)
 		return status;
 	dstream->base.device = device;
 	dstream->runs_inline = ((struct cpu_device *)device)->runs_inline;
+	dstream->team = ((struct cpu_device *)device)->team;
 	pthread_mutex_init(&dstream->lock, NULL);
 	pthread_cond_init(&dstream->work, NULL);
 	pthread_cond_init(&dstream->progress, NULL);
@@ -249,7 +234,7 @@ enum quire_status quire_cpu_dstream_create(struct quire_device *device, const ch
 		if (dstream->ring == NULL)
 			goto undo_create;
 		status = QUIRE_DEVICE;
-		if (start_worker(dstream, name) != 0)
+		if (quire_cpu_thread_start(&dstream->worker, name, work, dstream) != 0)
 			goto undo_ring;
 	}
 	*dstream_out = &dstream->base;
@@ -359,38 +344,38 @@ enum quire_status quire_cpu_copy(struct quire_dstream *base,
 	return leave(dstream, NULL);
 }
 
-enum quire_status quire_cpu_call(struct quire_dstream *dstream,
+enum quire_status quire_cpu_call(struct quire_dstream *base,
                                  enum quire_status (*function)(void *argument),
                                  void *argument)
 {
+	struct cpu_dstream *dstream = (struct cpu_dstream *)base;
 	struct cpu_op op = {.kind = CPU_OP_CALL, .call = {function, argument}};
 
-	return submit(dstream, &op, NULL);
+	QUIRE_TRY(enter(dstream, 1, NULL));
+	put(dstream, &op);
+	return leave(dstream, NULL);
 }
 
 enum quire_status quire_cpu_write_tokens(struct quire_dstream *dstream,
                                          const struct quire_token_move *move,
                                          struct quire_refusal *refusal_out)
 {
-	struct cpu_op op = {.kind = CPU_OP_WRITE_TOKENS, .tokens = *move};
-
-	return submit(dstream, &op, refusal_out);
+	return submit_kernel(dstream, quire_cpu_run_write_tokens, move, sizeof(*move),
+	                     refusal_out);
 }
 
 enum quire_status quire_cpu_read_tokens(struct quire_dstream *dstream,
                                         const struct quire_token_move *move,
                                         struct quire_refusal *refusal_out)
 {
-	struct cpu_op op = {.kind = CPU_OP_READ_TOKENS, .tokens = *move};
-
-	return submit(dstream, &op, refusal_out);
+	return submit_kernel(dstream, quire_cpu_run_read_tokens, move, sizeof(*move),
+	                     refusal_out);
 }
 
 enum quire_status quire_cpu_copy_pages(struct quire_dstream *dstream,
                                        const struct quire_page_move *move,
                                        struct quire_refusal *refusal_out)
 {
-	struct cpu_op op = {.kind = CPU_OP_COPY_PAGES, .pages = *move};
-
-	return submit(dstream, &op, refusal_out);
+	return submit_kernel(dstream, quire_cpu_run_copy_pages, move, sizeof(*move),
+	                     refusal_out);
 }

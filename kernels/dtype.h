@@ -21,16 +21,21 @@ extern "C" {
 #endif
 
 enum quire_dtype {
-	QUIRE_F32,  /* IEEE 754 binary32 */
-	QUIRE_F16,  /* IEEE 754 binary16 */
-	QUIRE_BF16, /* the upper half of a binary32 */
+	QUIRE_F32,      /* IEEE 754 binary32 */
+	QUIRE_F16,      /* IEEE 754 binary16 */
+	QUIRE_BF16,     /* the upper half of a binary32 */
+	QUIRE_FP8_E4M3, /* OCP OFP8 E4M3: no infinities, largest 448 */
+	QUIRE_FP8_E5M2, /* OCP OFP8 E5M2: largest finite 57344 */
 };
-#define QUIRE_DTYPE_COUNT 3
+#define QUIRE_DTYPE_COUNT 5
 
 /* quire_dtype_bytes - bytes of one element; 0 for a number that is no dtype */
 QUIRE_API int64_t quire_dtype_bytes(enum quire_dtype dtype);
 
-/* quire_dtype_name - "f32", "f16", "bf16"; "unknown" for a number that is no dtype */
+/*
+ * quire_dtype_name - "f32", "f16", "bf16", "e4m3", "e5m2"
+ * Returns:  the name; "unknown" for a number that is no dtype.
+ */
 QUIRE_API const char *quire_dtype_name(enum quire_dtype dtype);
 
 /*

@@ -6,11 +6,12 @@
 #include <quire/runtime/assert.h>
 
 #include <stdlib.h>
+#include <time.h>
 
 /* The newest record is not done. */
 #define BUSY (-1)
 
-enum quire_status quire_cpu_event_create(struct quire_device *device,
+enum quire_status quire_cpu_event_create(struct quire_device *device, bool timed,
                                          struct quire_event **event_out)
 {
 	struct cpu_event *event = calloc(1, sizeof(*event));
@@ -18,6 +19,7 @@ enum quire_status quire_cpu_event_create(struct quire_device *device,
 	if (event == NULL)
 		return QUIRE_NO_MEMORY;
 	event->base.device = device;
+	event->timed = timed;
 	pthread_mutex_init(&event->lock, NULL);
 	pthread_cond_init(&event->done, NULL);
 	for (int r = 0; r < CPU_RECORDS; r++) {
@@ -102,6 +104,14 @@ static void call_notices(struct cpu_device *device, const struct cpu_notice *fir
 	pthread_mutex_unlock(&device->lock);
 }
 
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 void quire_cpu_record_complete(struct cpu_event *event, struct cpu_record *record,
                                enum quire_status status)
 {
@@ -112,6 +122,8 @@ void quire_cpu_record_complete(struct cpu_event *event, struct cpu_record *recor
 	QUIRE_ASSERT(!record->done);
 	record->done = true;
 	record->status = status;
+	if (event->timed)
+		record->done_ns = now_ns();
 	notice = record->notice;
 	/* Release, with the acquire in quire_cpu_event_query: what ran before is seen
 	 * there. */
@@ -175,6 +187,39 @@ enum quire_status quire_cpu_event_synchronize(struct quire_event *base)
 	struct cpu_record *record = quire_cpu_record_name(event);
 
 	return record == NULL ? QUIRE_OK : quire_cpu_record_await(event, record);
+}
+
+/* When the newest record of a timed event was done. */
+static enum quire_status done_at(struct quire_event *base, int64_t *ns_out)
+{
+	struct cpu_event *event = (struct cpu_event *)base;
+	enum quire_status status = QUIRE_INVALID;
+
+	pthread_mutex_lock(&event->lock);
+	if (event->timed && event->newest != NULL) {
+		status = event->newest->done ? event->newest->status : QUIRE_AGAIN;
+		*ns_out = event->newest->done_ns;
+	}
+	pthread_mutex_unlock(&event->lock);
+	return status;
+}
+
+enum quire_status quire_cpu_event_elapsed(struct quire_event *first,
+                                          struct quire_event *last, int64_t *ns_out)
+{
+	int64_t from_ns;
+	int64_t to_ns;
+	enum quire_status first_status = done_at(first, &from_ns);
+	enum quire_status last_status = done_at(last, &to_ns);
+
+	/* What can never be answered is told before what cannot be answered yet. */
+	if (first_status == QUIRE_INVALID || last_status == QUIRE_INVALID)
+		return QUIRE_INVALID;
+	if (first_status != QUIRE_OK)
+		return first_status;
+	if (last_status == QUIRE_OK)
+		*ns_out = to_ns - from_ns;
+	return last_status;
 }
 
 static struct cpu_notice *take_notice(struct cpu_device *device)

@@ -21,12 +21,13 @@ static enum quire_status check_fields(const struct quire_shape *shape,
 		int64_t min;
 		int64_t max;
 	} fields[] = {
-		{"layout", (int64_t)shape->layout, QUIRE_NHD, QUIRE_NHD},
+		{"layout", (int64_t)shape->layout, 0, QUIRE_LAYOUT_COUNT - 1},
 		{"dtype", (int64_t)shape->dtype, 0, QUIRE_DTYPE_COUNT - 1},
 		{"num_layers", shape->num_layers, 1, NBYTES_MAX},
 		{"num_pages", shape->num_pages, 1, QUIRE_PAGES_MAX},
 		{"page_size", shape->page_size, 1, QUIRE_PAGE_SIZE_MAX},
-		{"num_kv_heads", shape->num_kv_heads, 1, NBYTES_MAX},
+		{"num_kv_heads", shape->num_kv_heads, 1,
+	         shape->layout == QUIRE_MLA ? 1 : NBYTES_MAX},
 		{"head_dim", shape->head_dim, 1, NBYTES_MAX},
 	};
 
@@ -47,7 +48,7 @@ static enum quire_status check_fields(const struct quire_shape *shape,
 static bool count_bytes(const struct quire_shape *shape, int64_t *bytes)
 {
 	const int64_t factors[] = {
-		2,
+		shape->layout == QUIRE_MLA ? 1 : 2,
 		shape->num_pages,
 		shape->page_size,
 		shape->num_layers,
@@ -79,26 +80,45 @@ enum quire_status quire_geometry_init(const struct quire_shape *shape,
 		                          "bytes of the shape", -1, g.nbytes, NBYTES_MAX);
 	g.num_pages = shape->num_pages;
 	g.page_size = shape->page_size;
-	g.token_stride = shape->num_kv_heads * shape->head_dim;
-	g.kv_stride = g.page_size * g.token_stride;
-	g.page_stride = 2 * g.kv_stride;
+	g.num_kv = shape->layout == QUIRE_MLA ? 1 : 2;
+	g.token_stride = shape->head_dim;
+	g.pieces = shape->num_kv_heads;
+	/* Where the heads of a token follow each other, its row is in one piece. */
+	if (shape->layout == QUIRE_NHD || shape->page_size == 1) {
+		g.token_stride *= shape->num_kv_heads;
+		g.pieces = 1;
+	}
+	g.chunk_stride = g.page_size * g.token_stride;
+	g.page_stride = g.num_kv * g.pieces * g.chunk_stride;
 	g.layer_stride = g.num_pages * g.page_stride;
 	g.element_bytes = quire_dtype_bytes(shape->dtype);
-	g.row_bytes = g.token_stride * g.element_bytes;
+	g.row_bytes = g.pieces * g.token_stride * g.element_bytes;
+	g.token_bytes = g.num_kv * g.row_bytes;
 	g.dtype = shape->dtype;
 	*geometry_out = g;
 	return QUIRE_OK;
 }
 
+static const char *const names[QUIRE_LAYOUT_COUNT] = {
+	[QUIRE_NHD] = "NHD",
+	[QUIRE_HND] = "HND",
+	[QUIRE_MLA] = "MLA",
+};
+
 const char *quire_layout_name(enum quire_layout layout)
 {
-	return layout == QUIRE_NHD ? "NHD" : "unknown";
+	if ((unsigned)layout >= QUIRE_LAYOUT_COUNT)
+		return "unknown";
+	return names[layout];
 }
 
 enum quire_status quire_layout_parse(const char *name, enum quire_layout *layout_out)
 {
-	if (name == NULL || strcmp(name, "NHD") != 0)
-		return QUIRE_INVALID;
-	*layout_out = QUIRE_NHD;
-	return QUIRE_OK;
+	for (int i = 0; name != NULL && i < QUIRE_LAYOUT_COUNT; i++) {
+		if (strcmp(name, names[i]) != 0)
+			continue;
+		*layout_out = (enum quire_layout)i;
+		return QUIRE_OK;
+	}
+	return QUIRE_INVALID;
 }

@@ -1,325 +1,317 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * CUDA kernels of write_tokens, read_tokens and copy_pages.
- *
- * Work is a grid of rows and columns: threads of y take rows (a slot, or a pair of
- * pages), those of x take columns (a unit of 16, 4 or 2 bytes, or an element), both
- * striding over what is left.  All kernels take one struct and are launched by
- * cudaLaunchKernel.
- */
-#include <cuda_runtime.h>
-
-#include "kernels/move_cuda_impl.h"
+/* CUDA kernels of write_tokens, read_tokens, and a stream that follows another. */
+#include "kernels/grid_cuda_impl.h"
 
 #include "kernels/dtype_impl.h"
 
-#define THREADS           256
-#define ROW_BLOCKS_MAX    32768
-#define COLUMN_BLOCKS_MAX 64
+/* Elements that a thread converts where alignment allows: 16 bytes of a 2-byte dtype. */
+#define ELEMENTS 8
 
-struct quire_cuda_move {
-	struct quire_geometry geometry;
-	char *storage;
-	int64_t rows;
-	int64_t columns;
-	/* write_tokens, read_tokens */
-	int64_t layer;
-	struct quire_slots slots;
-	const char *k;
-	const char *v;
-	enum quire_dtype dtype;
-	char *out;
-	/* copy_pages; a staged one moves `columns` of a layer from first_column on */
-	const int32_t *source;
-	const int32_t *target;
-	int64_t n;
-	char *scratch;
-	int64_t first_column;
-};
-
-#define FOR_ROWS(row, move)                                                \
-	for (int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y; \
-	     row < (move).rows; row += (int64_t)gridDim.x * blockDim.y)
-
-#define FOR_COLUMNS(column, move)                                             \
-	for (int64_t column = (int64_t)blockIdx.y * blockDim.x + threadIdx.x; \
-	     column < (move).columns; column += (int64_t)gridDim.y * blockDim.x)
-
-/* Where column 0 of row `row` is in an array of rows that stand one behind the other. */
-template <typename Unit>
-static __device__ Unit *unit_row(char *base, int64_t row, int64_t columns)
+static __global__ void follow(struct quire_cuda_move move)
 {
-	return (Unit *)base + row * columns;
+	struct quire_cuda_fault fault = {};
+
+	if (move.leader == NULL || has_failed(&move))
+		return;
+	fault.status = load_acquire(&move.leader->status);
+	if (fault.status == QUIRE_OK || move.leader->position > move.last)
+		return;
+	if (move.leader == move.lane.report) {
+		fault.what = move.leader->what;
+		fault.position = move.leader->position;
+		leave_fault(&move.lane.state->fault, &fault);
+		return;
+	}
+	fault.what = QUIRE_CUDA_WAITED;
+	fault.position = move.lane.position;
+	leave_fault(&move.lane.state->fault, &fault);
+	leave_fault(move.lane.report, &fault);
 }
 
-template <typename Unit>
-static __device__ const Unit *unit_row(const char *base, int64_t row, int64_t columns)
+/* Pages that a stream's slots name begin at this place of its list. */
+static __device__ int64_t first_page(const struct quire_cuda_move *move)
 {
-	return (const Unit *)base + row * columns;
+	return move->slots.offset != NULL ? 0
+	                                  : move->slots.first / move->geometry.page_size;
+}
+
+static __global__ void check_slots(struct quire_cuda_move move)
+{
+	int64_t first = first_page(&move);
+
+	if (has_failed(&move))
+		return;
+	FOR_ITEMS(i, move.n)
+	{
+		if (is_outside(move.slots.page[first + i], move.geometry.num_pages))
+			note_fault(&move, first + i);
+		if (move.slots.offset != NULL &&
+		    is_outside(move.slots.offset[i], move.geometry.page_size))
+			note_fault(&move, move.n + i);
+	}
+}
+
+static __global__ void judge_slots(struct quire_cuda_move move)
+{
+	int64_t rank = (int64_t)(RANKS_END - move.lane.state->first_fault);
+
+	if (has_failed(&move) || move.lane.state->first_fault == 0)
+		return;
+	if (move.slots.offset == NULL || rank < move.n)
+		judge(&move, QUIRE_CUDA_PAGE, rank, move.slots.page[rank],
+		      move.geometry.num_pages);
+	else
+		judge(&move, QUIRE_CUDA_OFFSET, rank - move.n,
+		      move.slots.offset[rank - move.n], move.geometry.page_size);
 }
 
 template <typename Unit> static __global__ void write_units(struct quire_cuda_move move)
 {
-	FOR_ROWS(i, move)
+	if (has_failed(&move))
+		return;
+	FOR_PLANES(chunk, &move)
 	{
-		const struct quire_geometry *geometry = &move.geometry;
-		Unit *k = (Unit *)(move.storage + quire_slot_offset(geometry, &move.slots,
-		                                                    move.layer, i, 0));
-		Unit *v = (Unit *)(move.storage + quire_slot_offset(geometry, &move.slots,
-		                                                    move.layer, i, 1));
+		int64_t pieces = move.geometry.pieces;
+		int64_t kv = chunk >= pieces;
 
-		FOR_COLUMNS(column, move)
+		FOR_ROWS(i, &move)
 		{
-			k[column] = unit_row<Unit>(move.k, i, move.columns)[column];
-			v[column] = unit_row<Unit>(move.v, i, move.columns)[column];
+			struct quire_place place =
+				quire_slot_place(&move.slots, move.geometry.page_size, i);
+			Unit *target = (Unit *)(move.storage +
+			                        quire_geometry_offset(
+							&move.geometry, move.layer,
+							place.page, chunk, place.token));
+			const Unit *source =
+				(const Unit *)move.row[kv] +
+				(i * pieces + chunk - kv * pieces) * move.columns;
+
+			copy_columns(target, source, move.columns);
 		}
 	}
 }
 
 template <typename Unit> static __global__ void read_units(struct quire_cuda_move move)
 {
-	FOR_ROWS(i, move)
+	if (has_failed(&move))
+		return;
+	FOR_PLANES(chunk, &move)
 	{
-		const struct quire_geometry *geometry = &move.geometry;
-		const Unit *k = (const Unit *)(move.storage +
-		                               quire_slot_offset(geometry, &move.slots,
-		                                                 move.layer, i, 0));
-		const Unit *v = (const Unit *)(move.storage +
-		                               quire_slot_offset(geometry, &move.slots,
-		                                                 move.layer, i, 1));
-
-		FOR_COLUMNS(column, move)
+		FOR_ROWS(i, &move)
 		{
-			unit_row<Unit>(move.out, 2 * i, move.columns)[column] = k[column];
-			unit_row<Unit>(move.out, 2 * i + 1, move.columns)[column] =
-				v[column];
+			struct quire_place place =
+				quire_slot_place(&move.slots, move.geometry.page_size, i);
+			const Unit *source =
+				(const Unit *)(move.storage +
+			                       quire_geometry_offset(
+						       &move.geometry, move.layer,
+						       place.page, chunk, place.token));
+			Unit *target = (Unit *)move.out +
+			               (i * move.planes + chunk) * move.columns;
+
+			copy_columns(target, source, move.columns);
 		}
 	}
 }
 
-static __device__ float element_load(const char *base, enum quire_dtype dtype, int64_t i)
+/* N elements, read and written in units of up to 16 bytes. */
+template <typename Element, int N>
+struct alignas(sizeof(Element) * N < 16 ? sizeof(Element) * N : 16) elements {
+	Element at[N];
+};
+
+template <int N>
+static __device__ void load_elements(float *values, const char *base,
+                                     enum quire_dtype dtype, int64_t column)
 {
-	if (dtype == QUIRE_F32)
-		return ((const float *)base)[i];
-	if (dtype == QUIRE_F16)
-		return quire_f32_of_f16(((const uint16_t *)base)[i]);
-	return quire_f32_of_bf16(((const uint16_t *)base)[i]);
+	if (dtype == QUIRE_F32) {
+		elements<float, N> wide = ((const elements<float, N> *)base)[column];
+
+		for (int e = 0; e < N; e++)
+			values[e] = wide.at[e];
+		return;
+	}
+	elements<uint16_t, N> half = ((const elements<uint16_t, N> *)base)[column];
+
+	for (int e = 0; e < N; e++)
+		values[e] = dtype == QUIRE_F16 ? quire_f32_of_f16(half.at[e])
+		                               : quire_f32_of_bf16(half.at[e]);
 }
 
-static __device__ void element_store(char *base, enum quire_dtype dtype, int64_t i,
-                                     float value)
+template <typename Element, int N>
+static __device__ void store_elements(char *base, int64_t column, const float *values,
+                                      Element (*convert)(float value))
 {
-	if (dtype == QUIRE_F32)
-		((float *)base)[i] = value;
-	else if (dtype == QUIRE_F16)
-		((uint16_t *)base)[i] = quire_f16_of_f32(value);
-	else
-		((uint16_t *)base)[i] = quire_bf16_of_f32(value);
+	elements<Element, N> narrow;
+
+	for (int e = 0; e < N; e++)
+		narrow.at[e] = convert(values[e]);
+	((elements<Element, N> *)base)[column] = narrow;
 }
 
-/* write_tokens between two dtypes; columns are elements. */
-static __global__ void write_elements(struct quire_cuda_move move)
+template <int N>
+static __device__ void convert_elements(char *base, enum quire_dtype dtype,
+                                        int64_t column, const float *values)
 {
-	FOR_ROWS(i, move)
+	switch (dtype) {
+	case QUIRE_F32:
+		store_elements<float, N>(base, column, values, quire_f32_of_f32);
+		break;
+	case QUIRE_F16:
+		store_elements<uint16_t, N>(base, column, values, quire_f16_of_f32);
+		break;
+	case QUIRE_BF16:
+		store_elements<uint16_t, N>(base, column, values, quire_bf16_of_f32);
+		break;
+	case QUIRE_FP8_E4M3:
+		store_elements<uint8_t, N>(base, column, values, quire_fp8_e4m3_of_f32);
+		break;
+	case QUIRE_FP8_E5M2:
+		store_elements<uint8_t, N>(base, column, values, quire_fp8_e5m2_of_f32);
+		break;
+	}
+}
+
+/* write_tokens between two dtypes; a column is N elements. */
+template <int N> static __global__ void write_elements(struct quire_cuda_move move)
+{
+	int64_t pieces = move.geometry.pieces;
+	int64_t piece_bytes = move.columns * N *
+	                      (move.dtype == QUIRE_F32 ? (int64_t)sizeof(float)
+	                                               : (int64_t)sizeof(uint16_t));
+
+	if (has_failed(&move))
+		return;
+	FOR_PLANES(chunk, &move)
 	{
-		const struct quire_geometry *geometry = &move.geometry;
-		char *k = move.storage +
-		          quire_slot_offset(geometry, &move.slots, move.layer, i, 0);
-		char *v = move.storage +
-		          quire_slot_offset(geometry, &move.slots, move.layer, i, 1);
+		int64_t kv = chunk >= pieces;
 
-		FOR_COLUMNS(column, move)
+		FOR_ROWS(i, &move)
 		{
-			int64_t from = i * move.columns + column;
+			struct quire_place place =
+				quire_slot_place(&move.slots, move.geometry.page_size, i);
+			char *target =
+				move.storage +
+				quire_geometry_offset(&move.geometry, move.layer,
+			                              place.page, chunk, place.token);
+			const char *source =
+				move.row[kv] +
+				(i * pieces + chunk - kv * pieces) * piece_bytes;
 
-			element_store(k, geometry->dtype, column,
-			              element_load(move.k, move.dtype, from));
-			element_store(v, geometry->dtype, column,
-			              element_load(move.v, move.dtype, from));
+			FOR_COLUMNS(column, move.columns)
+			{
+				float values[N];
+
+				load_elements<N>(values, source, move.dtype, column);
+				convert_elements<N>(target, move.geometry.dtype, column,
+				                    values);
+			}
 		}
 	}
 }
 
-static __device__ char *page_at(const struct quire_cuda_move *move, int64_t layer,
-                                int32_t page)
-{
-	return move->storage + quire_geometry_offset(&move->geometry, layer, page, 0, 0);
-}
-
-/* Straight from page to page; a row is one pair in one layer. */
-template <typename Unit> static __global__ void copy_units(struct quire_cuda_move move)
-{
-	FOR_ROWS(row, move)
-	{
-		int64_t layer = row / move.n;
-		int64_t i = row % move.n;
-		const Unit *source = (const Unit *)page_at(&move, layer, move.source[i]);
-		Unit *target = (Unit *)page_at(&move, layer, move.target[i]);
-
-		FOR_COLUMNS(column, move)
-		target[column] = source[column];
-	}
-}
-
-/* A part of every source page into the scratch. */
-template <typename Unit> static __global__ void save_units(struct quire_cuda_move move)
-{
-	FOR_ROWS(i, move)
-	{
-		const Unit *source =
-			(const Unit *)page_at(&move, move.layer, move.source[i]);
-		Unit *saved = unit_row<Unit>(move.scratch, i, move.columns);
-
-		FOR_COLUMNS(column, move)
-		saved[column] = source[move.first_column + column];
-	}
-}
-
-/* The saved part into every target page. */
-template <typename Unit> static __global__ void restore_units(struct quire_cuda_move move)
-{
-	FOR_ROWS(i, move)
-	{
-		const Unit *saved = unit_row<Unit>(move.scratch, i, move.columns);
-		Unit *target = (Unit *)page_at(&move, move.layer, move.target[i]);
-
-		FOR_COLUMNS(column, move)
-		target[move.first_column + column] = saved[column];
-	}
-}
-
-typedef void (*move_kernel)(struct quire_cuda_move move);
-
-/* One of each kind for units of 16, 4 and 2 bytes. */
 static const move_kernel write_kernels[] = {write_units<uint4>, write_units<uint32_t>,
-                                            write_units<uint16_t>};
+                                            write_units<uint8_t>};
 static const move_kernel read_kernels[] = {read_units<uint4>, read_units<uint32_t>,
-                                           read_units<uint16_t>};
-static const move_kernel copy_kernels[] = {copy_units<uint4>, copy_units<uint32_t>,
-                                           copy_units<uint16_t>};
-static const move_kernel save_kernels[] = {save_units<uint4>, save_units<uint32_t>,
-                                           save_units<uint16_t>};
-static const move_kernel restore_kernels[] = {
-	restore_units<uint4>, restore_units<uint32_t>, restore_units<uint16_t>};
+                                           read_units<uint8_t>};
 
-static const int64_t unit_bytes[] = {16, 4, 2};
-
-/* The widest unit that divides all sizes and addresses, given joined by `or`. */
-static int widest_unit(uint64_t sizes)
-{
-	int unit = 0;
-
-	while (unit < 2 && sizes % (uint64_t)unit_bytes[unit] != 0)
-		unit++;
-	return unit;
-}
-
-static int64_t at_most(int64_t value, int64_t max)
-{
-	return value < max ? value : max;
-}
-
-static int launch(move_kernel kernel, const struct quire_cuda_move *move, void *stream)
-{
-	void *arguments[] = {(void *)move};
-	unsigned wide = 1;
-	dim3 block;
-	dim3 grid;
-
-	if (move->rows == 0)
-		return cudaSuccess;
-	while (wide < THREADS && wide < move->columns)
-		wide *= 2;
-	block.x = wide;
-	block.y = THREADS / wide;
-	grid.x = (unsigned)at_most((move->rows + block.y - 1) / block.y, ROW_BLOCKS_MAX);
-	grid.y = (unsigned)at_most((move->columns + block.x - 1) / block.x,
-	                           COLUMN_BLOCKS_MAX);
-	return cudaLaunchKernel((const void *)kernel, grid, block, arguments, 0,
-	                        (cudaStream_t)stream);
-}
-
-static struct quire_cuda_move of_tokens(const struct quire_token_move *tokens)
+static struct quire_cuda_move of_tokens(const struct quire_cuda_lane *lane,
+                                        const struct quire_token_move *tokens)
 {
 	struct quire_cuda_move move = {};
+	int64_t page_size = tokens->geometry->page_size;
 
+	move.lane = *lane;
 	move.geometry = *tokens->geometry;
 	move.storage = tokens->storage;
 	move.rows = tokens->slots.n;
+	move.planes = move.geometry.num_kv * move.geometry.pieces;
 	move.layer = tokens->layer;
 	move.slots = tokens->slots;
-	move.k = tokens->k;
-	move.v = tokens->v;
+	move.row[0] = tokens->row[0];
+	move.row[1] = tokens->row[1];
 	move.dtype = tokens->dtype;
 	move.out = tokens->out;
+	/* What there is to check: page ids. */
+	move.n = tokens->slots.n;
+	if (tokens->slots.offset == NULL)
+		move.n = (tokens->slots.first + tokens->slots.n - 1) / page_size -
+		         tokens->slots.first / page_size + 1;
 	return move;
 }
 
-extern "C" int quire_cuda_write_tokens(const struct quire_token_move *tokens,
-                                       void *stream)
+static int launch_checks(const struct quire_cuda_move *move)
 {
-	struct quire_cuda_move move = of_tokens(tokens);
-	int unit =
-		widest_unit((uint64_t)move.geometry.row_bytes | (uint64_t)move.storage |
-	                    (uint64_t)move.k | (uint64_t)move.v);
+	int error;
 
-	if (move.dtype != move.geometry.dtype) {
-		move.columns = move.geometry.token_stride;
-		return launch(write_elements, &move, stream);
-	}
-	move.columns = move.geometry.row_bytes / unit_bytes[unit];
-	return launch(write_kernels[unit], &move, stream);
+	if (!move->lane.checks)
+		return cudaSuccess;
+	error = launch_items(move, check_slots);
+	return error != cudaSuccess ? error : launch_one(move, judge_slots);
 }
 
-extern "C" int quire_cuda_read_tokens(const struct quire_token_move *tokens, void *stream)
+static int64_t piece_bytes(const struct quire_cuda_move *move)
 {
-	struct quire_cuda_move move = of_tokens(tokens);
-	int unit = widest_unit((uint64_t)move.geometry.row_bytes |
-	                       (uint64_t)move.storage | (uint64_t)move.out);
-
-	move.columns = move.geometry.row_bytes / unit_bytes[unit];
-	return launch(read_kernels[unit], &move, stream);
+	return move->geometry.token_stride * move->geometry.element_bytes;
 }
 
-/* Through the scratch: a part of all sources is saved, then written to all targets. */
-static int copy_staged(struct quire_cuda_move *move, int unit, int64_t scratch_bytes,
-                       void *stream)
+static int launch_write(struct quire_cuda_move *move)
 {
-	int64_t columns = move->columns;
-	int64_t part = at_most(scratch_bytes / (move->n * unit_bytes[unit]), columns);
-	int error = cudaSuccess;
+	int64_t elements = move->geometry.token_stride;
+	uint64_t bases =
+		(uint64_t)move->storage | (uint64_t)move->row[0] | (uint64_t)move->row[1];
+	int unit = widest_unit(bases | (uint64_t)piece_bytes(move));
 
-	move->rows = move->n;
-	for (move->layer = 0; move->layer < move->geometry.num_layers; move->layer++) {
-		for (int64_t first = 0; first < columns && error == cudaSuccess;
-		     first += part) {
-			move->first_column = first;
-			move->columns = at_most(part, columns - first);
-			error = launch(save_kernels[unit], move, stream);
-			if (error == cudaSuccess)
-				error = launch(restore_kernels[unit], move, stream);
-		}
+	if (move->dtype == move->geometry.dtype) {
+		move->columns = piece_bytes(move) / unit_bytes[unit];
+		return launch(move, write_kernels[unit]);
 	}
+	if (elements % ELEMENTS == 0 && bases % 16 == 0) {
+		move->columns = elements / ELEMENTS;
+		return launch(move, write_elements<ELEMENTS>);
+	}
+	move->columns = elements;
+	return launch(move, write_elements<1>);
+}
+
+static int launch_read(struct quire_cuda_move *move)
+{
+	int unit = widest_unit((uint64_t)piece_bytes(move) | (uint64_t)move->storage |
+	                       (uint64_t)move->out);
+
+	move->columns = piece_bytes(move) / unit_bytes[unit];
+	return launch(move, read_kernels[unit]);
+}
+
+extern "C" int quire_cuda_write_tokens(const struct quire_cuda_lane *lane,
+                                       const struct quire_token_move *tokens)
+{
+	struct quire_cuda_move move = of_tokens(lane, tokens);
+	int error = launch_checks(&move);
+
+	if (error == cudaSuccess)
+		error = launch_write(&move);
+	if (error == cudaSuccess && move.out != NULL)
+		error = launch_read(&move);
 	return error;
 }
 
-extern "C" int quire_cuda_copy_pages(const struct quire_page_move *pages, void *scratch,
-                                     int64_t scratch_bytes, void *stream)
+extern "C" int quire_cuda_read_tokens(const struct quire_cuda_lane *lane,
+                                      const struct quire_token_move *tokens)
+{
+	struct quire_cuda_move move = of_tokens(lane, tokens);
+	int error = launch_checks(&move);
+
+	return error != cudaSuccess ? error : launch_read(&move);
+}
+
+extern "C" int quire_cuda_follow(const struct quire_cuda_lane *lane,
+                                 const struct quire_cuda_fault *leader, int64_t last)
 {
 	struct quire_cuda_move move = {};
-	int64_t page_bytes =
-		pages->geometry->page_stride * pages->geometry->element_bytes;
-	int unit = widest_unit((uint64_t)page_bytes | (uint64_t)pages->storage);
 
-	move.geometry = *pages->geometry;
-	move.storage = pages->storage;
-	move.rows = pages->n * move.geometry.num_layers;
-	move.columns = page_bytes / unit_bytes[unit];
-	move.source = pages->source;
-	move.target = pages->target;
-	move.n = pages->n;
-	move.scratch = (char *)scratch;
-	if (pages->n == 0 || scratch == NULL)
-		return launch(copy_kernels[unit], &move, stream);
-	return copy_staged(&move, unit, scratch_bytes, stream);
+	move.lane = *lane;
+	move.leader = leader;
+	move.last = last;
+	return launch_one(&move, follow);
 }

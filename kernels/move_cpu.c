@@ -1,66 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
+#include "kernels/convert_impl.h"
 #include "kernels/device_cpu_impl.h"
-#include "kernels/dtype_impl.h"
 #include "runtime/refuse_impl.h"
 
-#include <string.h>
+/* A read prefetches so much of what comes next: what one core gets from memory during two
+ * or three of its latencies. */
+#define AHEAD_BYTES 8192
 
-/* Elements converted at a time: a fixed count lets the compiler use whole vectors. */
-#define BLOCK 64
+/* An aligned stretch of a page's tokens, all written by one thread. */
+#define GROUP_TOKENS 16
 
-/*
- * Converters of a run of elements.  The blocks in between make them right for memory of
- * any alignment.
- */
-#define CONVERTER(from_name, from_type, to_name, to_type)                      \
-	static void to_name##_of_##from_name(char *target, const char *source, \
-	                                     int64_t n)                        \
-	{                                                                      \
-		from_type in[BLOCK];                                           \
-		to_type out[BLOCK];                                            \
-                                                                               \
-		for (; n >= BLOCK; n -= BLOCK) {                               \
-			memcpy(in, source, sizeof(in));                        \
-			for (int i = 0; i < BLOCK; i++)                        \
-				out[i] = quire_##to_name##_of_f32(             \
-					quire_f32_of_##from_name(in[i]));      \
-			memcpy(target, out, sizeof(out));                      \
-			source += sizeof(in);                                  \
-			target += sizeof(out);                                 \
-		}                                                              \
-		memcpy(in, source, (size_t)n * sizeof(in[0]));                 \
-		for (int64_t i = 0; i < n; i++)                                \
-			out[i] = quire_##to_name##_of_f32(                     \
-				quire_f32_of_##from_name(in[i]));              \
-		memcpy(target, out, (size_t)n * sizeof(out[0]));               \
-	}
+/* How the pieces of a run of tokens lie on one side of a move, in bytes. */
+struct side {
+	int64_t chunk_step; /* from a token's piece to its next */
+	int64_t token_step; /* from a piece to the next token's */
+};
 
-CONVERTER(f32, float, f16, uint16_t)
-CONVERTER(f32, float, bf16, uint16_t)
-CONVERTER(f16, uint16_t, f32, float)
-CONVERTER(f16, uint16_t, bf16, uint16_t)
-CONVERTER(bf16, uint16_t, f32, float)
-CONVERTER(bf16, uint16_t, f16, uint16_t)
-
-static void keep_2_bytes(char *target, const char *source, int64_t n)
-{
-	memcpy(target, source, (size_t)n * 2);
-}
-
-static void keep_4_bytes(char *target, const char *source, int64_t n)
-{
-	memcpy(target, source, (size_t)n * 4);
-}
-
-typedef void (*converter)(char *target, const char *source, int64_t n);
-
-/* [from][to] */
-static const converter converters[QUIRE_DTYPE_COUNT][QUIRE_DTYPE_COUNT] = {
-	[QUIRE_F32] = {keep_4_bytes, f16_of_f32, bf16_of_f32},
-	[QUIRE_F16] = {f32_of_f16, keep_2_bytes, bf16_of_f16},
-	[QUIRE_BF16] = {f32_of_bf16, f16_of_bf16, keep_2_bytes},
+/* What all slots of a move have in common. */
+struct mover {
+	const struct quire_token_move *move;
+	quire_converter convert;
+	struct side cache;
+	struct side rows; /* write: of K or of V; read: of both, token by token */
+	int64_t bytes;    /* in the cache, of all slots */
+	bool joined;      /* on both sides a run's pieces follow one another */
+	bool streams;     /* by non-temporal stores */
 };
 
 /* The first value of list[first .. last] outside 0 .. bound - 1. */
@@ -97,73 +63,181 @@ static enum quire_status check_slots(const struct quire_geometry *geometry,
 	return check_ids(slots->offset, 0, slots->n - 1, page_size, "offset", refusal);
 }
 
-/* How many slots from i on lie one behind the other in one page. */
-static int64_t run_length(const struct quire_slots *slots, int64_t page_size, int64_t i)
+/* How many slots from i on lie one behind the other in one page; at most max. */
+static int64_t run_length(const struct quire_slots *slots, int64_t page_size, int64_t i,
+                          int64_t max)
 {
-	int64_t left = slots->n - i;
 	int64_t length = 1;
 
 	if (slots->offset == NULL) {
 		int64_t to_page_end = page_size - (slots->first + i) % page_size;
 
-		return left < to_page_end ? left : to_page_end;
+		return max < to_page_end ? max : to_page_end;
 	}
-	while (length < left && slots->page[i + length] == slots->page[i] &&
+	while (length < max && slots->page[i + length] == slots->page[i] &&
 	       slots->offset[i + length] == slots->offset[i] + length)
 		length++;
 	return length;
 }
 
-enum quire_status quire_cpu_run_write_tokens(const struct quire_token_move *move,
-                                             struct quire_refusal *refusal)
+/* Move the pieces that a run of tokens has in so many chunks. */
+static void move_run(const struct mover *mover, char *target, const struct side *to,
+                     const char *source, const struct side *from, int64_t chunks,
+                     int64_t run)
 {
+	int64_t elements = mover->move->geometry->token_stride;
+
+	for (int64_t c = 0; c < chunks; c++) {
+		if (mover->joined)
+			mover->convert(target, source, run * elements);
+		else
+			for (int64_t t = 0; t < run; t++)
+				mover->convert(target + t * to->token_step,
+				               source + t * from->token_step, elements);
+		target += to->chunk_step;
+		source += from->chunk_step;
+	}
+}
+
+/* Ask for the row of slot i, into the second-level cache: on its way to the first it
+ * would take one of the few buffers in which the copy's own misses wait.  Always inline:
+ * gcc leaves out calls of a function that does nothing else. */
+static inline __attribute__((always_inline)) void prefetch(const struct mover *mover,
+                                                           int64_t i)
+{
+	const struct quire_token_move *move = mover->move;
+	const struct quire_geometry *geometry = move->geometry;
+	const char *piece = move->storage +
+	                    quire_slot_offset(geometry, &move->slots, move->layer, i, 0);
+
+	for (int64_t c = 0; c < geometry->num_kv * geometry->pieces; c++) {
+		for (int64_t b = 0; b < mover->cache.token_step; b += QUIRE_LINE_BYTES)
+			__builtin_prefetch(piece + b, 0, 2);
+		piece += mover->cache.chunk_step;
+	}
+}
+
+/* Which part writes a group.  Fibonacci hashing: the pages of one list often have a
+ * pattern. */
+static int part_of(int64_t group, int parts)
+{
+	uint32_t hash = (uint32_t)group * UINT32_C(0x9e3779b9);
+
+	return (int)((uint64_t)hash * (uint64_t)parts >> 32);
+}
+
+/* Writes are divided by slot, not by place in the list, so that no two threads write to
+ * one that is named twice. */
+static void write_part(void *argument, int part, int parts)
+{
+	const struct mover *mover = argument;
+	const struct quire_token_move *move = mover->move;
 	const struct quire_geometry *geometry = move->geometry;
 	const struct quire_slots *slots = &move->slots;
-	int64_t source_bytes = geometry->token_stride * quire_dtype_bytes(move->dtype);
-	int64_t kv_bytes = geometry->kv_stride * geometry->element_bytes;
-	converter convert = converters[move->dtype][geometry->dtype];
-	enum quire_status status = check_slots(geometry, slots, refusal);
 	int64_t run;
 
-	if (status != QUIRE_OK)
-		return status;
 	for (int64_t i = 0; i < slots->n; i += run) {
-		char *target = move->storage +
-		               quire_slot_offset(geometry, slots, move->layer, i, 0);
+		struct quire_place place =
+			quire_slot_place(slots, geometry->page_size, i);
+		int64_t slot = place.page * geometry->page_size + place.token;
+		int64_t max = slots->n - i;
 
-		run = run_length(slots, geometry->page_size, i);
-		convert(target, move->k + i * source_bytes, run * geometry->token_stride);
-		convert(target + kv_bytes, move->v + i * source_bytes,
-		        run * geometry->token_stride);
+		if (parts > 1 && max > GROUP_TOKENS - slot % GROUP_TOKENS)
+			max = GROUP_TOKENS - slot % GROUP_TOKENS;
+		run = run_length(slots, geometry->page_size, i, max);
+		if (parts > 1 && part_of(slot / GROUP_TOKENS, parts) != part)
+			continue;
+		for (int64_t kv = 0; kv < geometry->num_kv; kv++)
+			move_run(mover,
+			         move->storage +
+			                 quire_geometry_offset(
+						 geometry, move->layer, place.page,
+						 kv * geometry->pieces, place.token),
+			         &mover->cache,
+			         move->row[kv] + i * mover->rows.token_step, &mover->rows,
+			         geometry->pieces, run);
 	}
+	if (mover->streams)
+		quire_cpu_stream_end();
+}
+
+static void read_part(void *argument, int part, int parts)
+{
+	const struct mover *mover = argument;
+	const struct quire_token_move *move = mover->move;
+	const struct quire_geometry *geometry = move->geometry;
+	const struct quire_slots *slots = &move->slots;
+	int64_t end = slots->n * (part + 1) / parts;
+	int64_t distance = AHEAD_BYTES / geometry->token_bytes + 1;
+	int64_t ahead = 0;
+	int64_t run;
+
+	for (int64_t i = slots->n * part / parts; i < end; i += run) {
+		run = run_length(slots, geometry->page_size, i, end - i);
+		if (ahead < i + run)
+			ahead = i + run;
+		for (; ahead < end && ahead < i + run + distance; ahead++)
+			prefetch(mover, ahead);
+		move_run(mover, move->out + i * mover->rows.token_step, &mover->rows,
+		         move->storage +
+		                 quire_slot_offset(geometry, slots, move->layer, i, 0),
+		         &mover->cache, geometry->num_kv * geometry->pieces, run);
+	}
+	if (mover->streams)
+		quire_cpu_stream_end();
+}
+
+/* @from:    dtype that becomes the cache's
+ * @rows:    of a token, one behind the other in memory: 1 or num_kv
+ * @region_bytes: where what is written lies somewhere */
+static void mover_init(struct mover *mover, const struct quire_token_move *move,
+                       enum quire_dtype from, int64_t rows, int64_t region_bytes)
+{
+	const struct quire_geometry *geometry = move->geometry;
+	const struct quire_converters *converters =
+		quire_converters_of(quire_simd_best());
+	int64_t piece_bytes = geometry->token_stride * quire_dtype_bytes(from);
+
+	mover->move = move;
+	mover->cache.chunk_step = geometry->chunk_stride * geometry->element_bytes;
+	mover->cache.token_step = geometry->token_stride * geometry->element_bytes;
+	mover->rows.chunk_step = piece_bytes;
+	mover->rows.token_step = rows * geometry->pieces * piece_bytes;
+	mover->joined = rows * geometry->pieces == 1;
+	mover->bytes = move->slots.n * geometry->token_bytes;
+	mover->streams = quire_cpu_streams(region_bytes, mover->bytes);
+	mover->convert = mover->streams ? converters->streamed[from][geometry->dtype]
+	                                : converters->cached[from][geometry->dtype];
+}
+
+enum quire_status quire_cpu_run_read_tokens(const void *argument,
+                                            struct cpu_dstream *dstream,
+                                            struct quire_refusal *refusal)
+{
+	const struct quire_token_move *move = argument;
+	const struct quire_geometry *geometry = move->geometry;
+	struct mover mover;
+
+	QUIRE_TRY(check_slots(geometry, &move->slots, refusal));
+	mover_init(&mover, move, geometry->dtype, geometry->num_kv,
+	           move->slots.n * geometry->token_bytes);
+	quire_cpu_split(dstream->team, move->slots.n, mover.bytes, read_part, &mover);
 	return QUIRE_OK;
 }
 
-enum quire_status quire_cpu_run_read_tokens(const struct quire_token_move *move,
-                                            struct quire_refusal *refusal)
+enum quire_status quire_cpu_run_write_tokens(const void *argument,
+                                             struct cpu_dstream *dstream,
+                                             struct quire_refusal *refusal)
 {
+	const struct quire_token_move *move = argument;
 	const struct quire_geometry *geometry = move->geometry;
-	const struct quire_slots *slots = &move->slots;
-	int64_t row_bytes = geometry->row_bytes;
-	int64_t kv_bytes = geometry->kv_stride * geometry->element_bytes;
-	enum quire_status status = check_slots(geometry, slots, refusal);
-	char *out = move->out;
-	int64_t run;
+	struct mover mover;
 
-	if (status != QUIRE_OK)
-		return status;
-	for (int64_t i = 0; i < slots->n; i += run) {
-		const char *source = move->storage + quire_slot_offset(geometry, slots,
-		                                                       move->layer, i, 0);
-
-		run = run_length(slots, geometry->page_size, i);
-		/* K and V alternate in the output, so rows do not join. */
-		for (int64_t j = 0; j < run; j++, out += 2 * row_bytes) {
-			const char *row = source + j * row_bytes;
-
-			memcpy(out, row, (size_t)row_bytes);
-			memcpy(out + row_bytes, row + kv_bytes, (size_t)row_bytes);
-		}
-	}
-	return QUIRE_OK;
+	QUIRE_TRY(check_slots(geometry, &move->slots, refusal));
+	/* Not one layer of the cache but all of it: a step writes to each in turn. */
+	mover_init(&mover, move, move->dtype, 1, geometry->nbytes);
+	quire_cpu_split(dstream->team, move->slots.n, mover.bytes, write_part, &mover);
+	if (move->out == NULL)
+		return QUIRE_OK;
+	return quire_cpu_run_read_tokens(move, dstream, refusal);
 }

@@ -16,18 +16,18 @@ struct quire_token_move {
 	char *storage;
 	int64_t layer;
 	struct quire_slots slots;
-	const char *k;          /* write */
-	const char *v;          /* write */
-	enum quire_dtype dtype; /* write: of k and v */
-	char *out;              /* read */
+	const char *row[2];     /* write: K and V; under MLA the latent and NULL */
+	enum quire_dtype dtype; /* write: of the rows */
+	char *out;              /* read; after a write: what was written, or NULL */
 };
 
-/* copy_pages; the pointers are kept until the operation is done. */
+/* copy_pages and copy_slots; the pointers are kept until the operation is done. */
 struct quire_page_move {
 	const struct quire_geometry *geometry;
 	char *storage;
 	const int32_t *source;
 	const int32_t *target;
+	const int32_t *end; /* tokens [0, end[i]) of pair i; NULL: all tokens */
 	int64_t n;
 };
 
@@ -53,14 +53,16 @@ quire_slot_place(const struct quire_slots *slots, int64_t page_size, int64_t i)
 	return place;
 }
 
-/* Bytes from the start of the storage to K (kv 0) or V (kv 1) of slot i. */
+/* Bytes from the start of the storage to the first piece of K (kv 0) or V (kv 1) of slot
+ * i; the others follow chunk_stride elements apart. */
 static inline QUIRE_HOST_DEVICE int64_t
 quire_slot_offset(const struct quire_geometry *geometry, const struct quire_slots *slots,
                   int64_t layer, int64_t i, int64_t kv)
 {
 	struct quire_place place = quire_slot_place(slots, geometry->page_size, i);
 
-	return quire_geometry_offset(geometry, layer, place.page, kv, place.token);
+	return quire_geometry_offset(geometry, layer, place.page, kv * geometry->pieces,
+	                             place.token);
 }
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
+#include "kernels/convert_impl.h"
 #include "kernels/device_cpu_impl.h"
 #include "runtime/refuse_impl.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 /*
@@ -21,6 +23,7 @@
 struct page_step {
 	int32_t source;
 	int32_t target;
+	int32_t tokens; /* the first so many */
 };
 
 struct page_order {
@@ -50,6 +53,7 @@ static enum quire_status check_pages(const struct quire_page_move *move,
                                      struct quire_refusal *refusal)
 {
 	int64_t last = move->geometry->num_pages - 1;
+	int64_t page_size = move->geometry->page_size;
 
 	for (int64_t i = 0; i < move->n; i++) {
 		int32_t source = move->source[i];
@@ -61,6 +65,12 @@ static enum quire_status check_pages(const struct quire_page_move *move,
 		if (target < 0 || target > last)
 			return quire_refuse_bound(refusal, QUIRE_INVALID, "target", i,
 			                          target, target < 0 ? 0 : last);
+		if (move->end == NULL)
+			continue;
+		if (move->end[i] < 0 || move->end[i] > page_size)
+			return quire_refuse_bound(refusal, QUIRE_INVALID, "end", i,
+			                          move->end[i],
+			                          move->end[i] < 0 ? 0 : page_size);
 	}
 	return QUIRE_OK;
 }
@@ -99,9 +109,15 @@ static void count_readers(struct page_order *order, const struct quire_page_move
 	}
 }
 
-static void add_step(struct page_order *order, int32_t source, int32_t target)
+static int32_t tokens_of(const struct quire_page_move *move, int64_t i)
 {
-	order->steps[order->num_steps++] = (struct page_step){source, target};
+	return move->end != NULL ? move->end[i] : (int32_t)move->geometry->page_size;
+}
+
+static void add_step(struct page_order *order, int32_t source, int32_t target,
+                     int32_t tokens)
+{
+	order->steps[order->num_steps++] = (struct page_step){source, target, tokens};
 }
 
 /* Run copy i, which is ready, and those that this makes ready one after the other. */
@@ -111,7 +127,8 @@ static void run_chain(struct page_order *order, const struct quire_page_move *mo
 	while (i >= 0 && order->readers[i] == 0) {
 		order->readers[i] = -1;
 		if (move->source[i] != move->target[i])
-			add_step(order, move->source[i], move->target[i]);
+			add_step(order, move->source[i], move->target[i],
+			         tokens_of(move, i));
 		i = order->upstream[i];
 		if (i >= 0)
 			order->readers[i]--;
@@ -123,14 +140,16 @@ static void run_cycle(struct page_order *order, const struct quire_page_move *mo
                       int64_t i)
 {
 	int64_t first = i;
+	struct page_step *save = &order->steps[order->num_steps];
 
-	add_step(order, move->target[first], SAVED);
+	add_step(order, move->target[first], SAVED, 0);
 	for (; order->upstream[i] != first; i = order->upstream[i]) {
 		order->readers[i] = -1;
-		add_step(order, move->source[i], move->target[i]);
+		add_step(order, move->source[i], move->target[i], tokens_of(move, i));
 	}
 	order->readers[i] = -1;
-	add_step(order, SAVED, move->target[i]);
+	save->tokens = tokens_of(move, i);
+	add_step(order, SAVED, move->target[i], save->tokens);
 }
 
 static enum quire_status plan_order(struct page_order *order,
@@ -150,6 +169,16 @@ static enum quire_status plan_order(struct page_order *order,
 	return QUIRE_OK;
 }
 
+/* What all the steps have in common. */
+struct page_mover {
+	const struct page_order *order;
+	const struct quire_page_move *move;
+	char *saved;          /* a page for each part */
+	quire_converter copy; /* of elements as wide as the cache's */
+	quire_converter save; /* to a page that is read again soon */
+	bool streams;
+};
+
 static char *page_or_saved(const struct quire_page_move *move, int64_t layer,
                            int32_t page, char *saved)
 {
@@ -158,30 +187,89 @@ static char *page_or_saved(const struct quire_page_move *move, int64_t layer,
 	return move->storage + quire_geometry_offset(move->geometry, layer, page, 0, 0);
 }
 
-static void run_steps(const struct page_order *order, const struct quire_page_move *move,
-                      char *saved)
+/* Run all the steps on chunks [first, end) of the pages of one layer. */
+static void copy_chunks(const struct page_mover *mover, int64_t layer, int64_t first,
+                        int64_t end, char *saved)
 {
+	const struct quire_page_move *move = mover->move;
 	const struct quire_geometry *geometry = move->geometry;
-	int64_t page_bytes = geometry->page_stride * geometry->element_bytes;
+	int64_t chunk_bytes = geometry->chunk_stride * geometry->element_bytes;
 
-	for (int64_t layer = 0; layer < geometry->num_layers; layer++) {
-		for (int64_t i = 0; i < order->num_steps; i++) {
-			struct page_step step = order->steps[i];
+	for (int64_t i = 0; i < mover->order->num_steps; i++) {
+		struct page_step step = mover->order->steps[i];
+		char *target = page_or_saved(move, layer, step.target, saved);
+		const char *source = page_or_saved(move, layer, step.source, saved);
+		quire_converter copy = step.target == SAVED ? mover->save : mover->copy;
+		int64_t n = step.tokens * geometry->token_stride;
+		int64_t chunks = end - first;
 
-			memcpy(page_or_saved(move, layer, step.target, saved),
-			       page_or_saved(move, layer, step.source, saved),
-			       (size_t)page_bytes);
+		/* Whole chunks follow one another. */
+		if (n == geometry->chunk_stride) {
+			n *= chunks;
+			chunks = 1;
 		}
+		for (int64_t c = first; c < first + chunks; c++)
+			copy(target + c * chunk_bytes, source + c * chunk_bytes, n);
 	}
 }
 
-enum quire_status quire_cpu_run_copy_pages(const struct quire_page_move *move,
-                                           struct cpu_scratch *scratch,
+/* A chunk's bytes hang on none of another chunk or layer, so each part runs all the steps
+ * on its share of the chunks of all layers. */
+static void copy_part(void *argument, int part, int parts)
+{
+	const struct page_mover *mover = argument;
+	const struct quire_geometry *geometry = mover->move->geometry;
+	int64_t chunks = geometry->num_kv * geometry->pieces;
+	int64_t at = geometry->num_layers * chunks * part / parts;
+	int64_t end = geometry->num_layers * chunks * (part + 1) / parts;
+	char *saved =
+		mover->saved + part * geometry->page_stride * geometry->element_bytes;
+
+	while (at < end) {
+		int64_t layer = at / chunks;
+		int64_t first = at % chunks;
+		int64_t count = chunks - first < end - at ? chunks - first : end - at;
+
+		copy_chunks(mover, layer, first, first + count, saved);
+		at += count;
+	}
+	if (mover->streams)
+		quire_cpu_stream_end();
+}
+
+static void run_order(const struct page_order *order, const struct quire_page_move *move,
+                      struct cpu_team *team, char *saved)
+{
+	const struct quire_geometry *geometry = move->geometry;
+	const struct quire_converters *converters =
+		quire_converters_of(quire_simd_best());
+	enum quire_dtype dtype = geometry->dtype;
+	int64_t rows = 0;
+	int64_t bytes;
+	struct page_mover mover = {
+		.order = order,
+		.move = move,
+		.saved = saved,
+		.save = converters->cached[dtype][dtype],
+	};
+
+	for (int64_t i = 0; i < order->num_steps; i++)
+		rows += order->steps[i].tokens * geometry->num_layers;
+	bytes = rows * geometry->token_bytes;
+	mover.streams = quire_cpu_streams(geometry->nbytes, bytes);
+	mover.copy = mover.streams ? converters->streamed[dtype][dtype] : mover.save;
+	quire_cpu_split(team, rows, bytes, copy_part, &mover);
+}
+
+enum quire_status quire_cpu_run_copy_pages(const void *argument,
+                                           struct cpu_dstream *dstream,
                                            struct quire_refusal *refusal)
 {
+	const struct quire_page_move *move = argument;
 	enum quire_status status = check_pages(move, refusal);
-	size_t page_bytes =
-		(size_t)(move->geometry->page_stride * move->geometry->element_bytes);
+	size_t saved_bytes =
+		(size_t)(move->geometry->page_stride * move->geometry->element_bytes) *
+		(size_t)quire_cpu_parts_max(dstream->team);
 	size_t n = (size_t)move->n;
 	size_t map_size = 4;
 	struct page_order order = {0};
@@ -194,8 +282,8 @@ enum quire_status quire_cpu_run_copy_pages(const struct quire_page_move *move,
 		map_size *= 2;
 		order.map_shift--;
 	}
-	memory = quire_cpu_scratch_get(scratch,
-	                               page_bytes + 2 * n * sizeof(*order.steps) +
+	memory = quire_cpu_scratch_get(&dstream->scratch,
+	                               saved_bytes + 2 * n * sizeof(*order.steps) +
 	                                       (map_size + 2 * n) * sizeof(int32_t));
 	if (memory == NULL)
 		return quire_refuse_what(refusal, QUIRE_NO_MEMORY,
@@ -207,6 +295,6 @@ enum quire_status quire_cpu_run_copy_pages(const struct quire_page_move *move,
 	order.readers = order.upstream + n;
 	status = plan_order(&order, move, refusal);
 	if (status == QUIRE_OK)
-		run_steps(&order, move, (char *)(order.readers + n));
+		run_order(&order, move, dstream->team, (char *)(order.readers + n));
 	return status;
 }

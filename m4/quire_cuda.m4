@@ -5,9 +5,9 @@
 #   --with-cuda=DIR    the toolkit in DIR, an error when it cannot be built
 #   --without-cuda     no look
 #
-# Sets NVCC, NVCC_GENCODE, NVCC_HOSTFLAGS, CUDA_LIBS, the conditional HAVE_CUDA and
-# quire_cuda_summary.  The runtime is linked statically, so the library loads on a host
-# without it.
+# Sets NVCC, NVCC_GENCODE, NVCC_HOSTFLAGS, CUDA_CPPFLAGS, CUDA_LIBS, the conditional
+# HAVE_CUDA and quire_cuda_summary.  The runtime is linked statically, so the library
+# loads on a host without it.
 
 # QUIRE_CUDA_FIND: NVCC and quire_cuda_dir, the root of its toolkit.
 AC_DEFUN([QUIRE_CUDA_FIND], [
@@ -47,14 +47,15 @@ AC_DEFUN([QUIRE_CUDA_GENCODE], [
        [quire_cuda_why="$NVCC knows none of sm_80, 90, 100"])])
 ])
 
-# QUIRE_CUDA_TRY: does a kernel compile, and does a C program link with its object?  The
-# legacy launch sequence and no exceptions keep libstdc++ out; it is linked where nvcc
-# lacks them.
+# QUIRE_CUDA_TRY: does a kernel compile, and does a C program that knows the runtime link
+# with its object?  The legacy launch sequence and no exceptions keep libstdc++ out; it is
+# linked where nvcc lacks them.
 AC_DEFUN([QUIRE_CUDA_TRY], [
   AC_MSG_CHECKING([whether $NVCC works for $quire_cuda_archs])
   AC_LANG_CONFTEST([AC_LANG_SOURCE([[
+#include <cuda_runtime_api.h>
 int launch(int *p);
-int main(void) { return launch(0); }]])])
+int main(void) { return launch(0) + (int)cudaGetLastError(); }]])])
   cat >conftest_kernel.cu <<'QUIRE_EOF'
 #include <cuda_runtime.h>
 __global__ void kernel(int *p) { *p = 1; }
@@ -72,8 +73,8 @@ QUIRE_EOF
        CUDA_LIBS="$CUDA_LIBS -lstdc++"])
     AS_IF([{ "$NVCC" $NVCC_GENCODE $NVCCFLAGS $NVCC_HOSTFLAGS -Xcompiler=-fPIC \
                -c conftest_kernel.cu -o conftest_kernel.$OBJEXT &&
-             $CC $CFLAGS $LDFLAGS conftest.$ac_ext conftest_kernel.$OBJEXT \
-               $CUDA_LIBS $LIBS -o conftest$EXEEXT; } >&AS_MESSAGE_LOG_FD 2>&1],
+             $CC $CUDA_CPPFLAGS $CFLAGS $LDFLAGS conftest.$ac_ext \
+               conftest_kernel.$OBJEXT $CUDA_LIBS $LIBS -o conftest$EXEEXT; } >&AS_MESSAGE_LOG_FD 2>&1],
       [quire_have_cuda=yes
        break])
   done
@@ -85,23 +86,27 @@ QUIRE_EOF
 AC_DEFUN([QUIRE_CUDA], [
   AC_ARG_WITH([cuda],
     [AS_HELP_STRING([--with-cuda@<:@=DIR@:>@],
-       [build the CUDA kernels @<:@found by itself: PATH, /usr/local/cuda@:>@])],
+       [build the CUDA device @<:@found by itself: PATH, /usr/local/cuda@:>@])],
     [], [with_cuda=check])
   AC_ARG_VAR([NVCC], [CUDA compiler])
   AC_ARG_VAR([NVCCFLAGS], [CUDA compiler flags])
   : "${NVCCFLAGS=-O2}"
   quire_have_cuda=no
   quire_cuda_why=
+  CUDA_CPPFLAGS=
   AS_IF([test "x$with_cuda" = xno], [quire_cuda_why="not wanted"], [QUIRE_CUDA_FIND])
   AS_IF([test -z "$quire_cuda_why"], [QUIRE_CUDA_GENCODE])
   AS_IF([test -z "$quire_cuda_why"],
     [quire_cuda_libdir=$quire_cuda_dir/lib64
      AS_IF([test -d "$quire_cuda_libdir"], [], [quire_cuda_libdir=$quire_cuda_dir/lib])
+     AS_IF([test "$quire_cuda_dir" != /usr],
+       [CUDA_CPPFLAGS="-isystem $quire_cuda_dir/include"])
      QUIRE_CUDA_TRY])
   AS_IF([test $quire_have_cuda = yes],
     [quire_cuda_summary="$NVCC, $quire_cuda_archs"
-     AC_DEFINE([HAVE_CUDA], [1], [The CUDA kernels are built.])],
-    [CUDA_LIBS=
+     AC_DEFINE([HAVE_CUDA], [1], [The CUDA device is built.])],
+    [CUDA_CPPFLAGS=
+     CUDA_LIBS=
      quire_cuda_summary="no: $quire_cuda_why"
      AS_CASE([$with_cuda],
        [no], [],
@@ -110,6 +115,7 @@ AC_DEFUN([QUIRE_CUDA], [
        [AC_MSG_ERROR([--with-cuda was given, but $quire_cuda_why])])])
   AC_SUBST([NVCC_GENCODE])
   AC_SUBST([NVCC_HOSTFLAGS])
+  AC_SUBST([CUDA_CPPFLAGS])
   AC_SUBST([CUDA_LIBS])
   AM_CONDITIONAL([HAVE_CUDA], [test $quire_have_cuda = yes])
 ])

@@ -63,7 +63,8 @@ struct quire_work {
 			/* Index in the plan's tables; padding rows are not written. */
 			int32_t table;
 			int32_t dtype; /* enum quire_dtype of k and v */
-			/* [tokens, num_kv_heads, head_dim] in packed token order */
+			/* [tokens, num_kv_heads, head_dim] in packed token order; under
+			 * MLA v is NULL */
 			const void *k;
 			const void *v;
 		} write;
@@ -71,7 +72,7 @@ struct quire_work {
 			int32_t segment; /* index in the step's segments */
 			int32_t first;   /* first live token to read */
 			int32_t count;   /* first + count <= length after the span */
-			/* [count, 2, num_kv_heads, head_dim] of the cache's dtype */
+			/* [count, num_kv, num_kv_heads, head_dim] of the cache's dtype */
 			void *out;
 		} read;
 		struct {
@@ -101,7 +102,8 @@ struct quire_work {
  *           .page = quire_plan_device(plan, t->slot_page),
  *           .offset = quire_plan_device(plan, t->slot_offset),
  *           .n = t->tokens};
- *   return quire_cache_write_tokens(cache, compute, layer, &slots, k, v, QUIRE_F32, NULL);
+ *   return quire_cache_write_tokens(cache, compute, layer, &slots, k, v, QUIRE_F32, NULL,
+ *                                   NULL);
  */
 typedef enum quire_status (*quire_step_function)(void *argument,
                                                  const struct quire_plan *plan,

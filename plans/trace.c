@@ -31,11 +31,8 @@ const struct quire_trace_field quire_trace_fields[] = {
 const int quire_trace_num_fields =
 	sizeof(quire_trace_fields) / sizeof(quire_trace_fields[0]);
 
-/* What this version runs, and the names that format 1 keeps for later ones. */
-static const char *const layouts[] = {"NHD", NULL};
-static const char *const layouts_reserved[] = {"HND", "MLA", NULL};
-static const char *const dtypes[] = {"f32", "f16", "bf16", NULL};
-static const char *const dtypes_reserved[] = {"e4m3", "e5m2", NULL};
+static const char *const layouts[] = {"NHD", "HND", "MLA", NULL};
+static const char *const dtypes[] = {"f32", "f16", "bf16", "e4m3", "e5m2", NULL};
 
 static bool is_in(const char *const *list, const char *name)
 {
@@ -99,23 +96,15 @@ enum quire_status quire_trace_check_header(const struct quire_trace_header *head
 {
 	if (!is_text(header->layout, sizeof(header->layout)) ||
 	    !is_in(layouts, header->layout))
-		return quire_fault(
-			refusal_out, failure, line,
-			is_in(layouts_reserved, header->layout)
-				? "cache.layout \"%.15s\" is reserved in format 1, "
-				  "not run by this version"
-				: "cache.layout must be \"NHD\", got \"%.15s\"",
-			header->layout);
+		return quire_fault(refusal_out, failure, line,
+		                   "cache.layout must be NHD, HND or MLA, got \"%.15s\"",
+		                   header->layout);
 	if (!is_text(header->dtype, sizeof(header->dtype)) ||
 	    !is_in(dtypes, header->dtype))
-		return quire_fault(
-			refusal_out, failure, line,
-			is_in(dtypes_reserved, header->dtype)
-				? "cache.dtype \"%.15s\" is reserved in format 1, "
-				  "not run by this version"
-				: "cache.dtype must be f32, f16 or bf16, "
-				  "got \"%.15s\"",
-			header->dtype);
+		return quire_fault(refusal_out, failure, line,
+		                   "cache.dtype must be f32, f16, bf16, e4m3 or e5m2, "
+		                   "got \"%.15s\"",
+		                   header->dtype);
 	for (int i = 0; i < quire_trace_num_fields; i++) {
 		const struct quire_trace_field *field = &quire_trace_fields[i];
 		int64_t value = *(const int64_t *)((const char *)header + field->offset);
@@ -126,6 +115,11 @@ enum quire_status quire_trace_check_header(const struct quire_trace_header *head
 			                   ", got %" PRId64,
 			                   field->scope, field->name, field->max, value);
 	}
+	if (strcmp(header->layout, "MLA") == 0 && header->num_kv_heads != 1)
+		return quire_fault(refusal_out, failure, line,
+		                   "cache.num_kv_heads must be 1 where cache.layout is "
+		                   "MLA, got %" PRId64,
+		                   header->num_kv_heads);
 	if (!is_text(header->source, sizeof(header->source)))
 		return quire_fault(refusal_out, failure, line,
 		                   "source must be at most %zu bytes of UTF-8",

@@ -142,6 +142,26 @@ static enum quire_status check_index(struct quire_refusal *refusal, const char *
 	return QUIRE_OK;
 }
 
+static enum quire_status check_write(const struct quire_runtime *rt,
+                                     const struct quire_work *work, int32_t place,
+                                     struct quire_refusal *refusal)
+{
+	const struct quire_geometry *geometry = quire_cache_geometry(rt->config.cache);
+	const char *what = NULL;
+
+	if (!quire_cache_takes(rt->config.cache, (enum quire_dtype)work->write.dtype))
+		what = "work: dtype: not one that the cache's can be made of";
+	else if (work->write.k == NULL)
+		what = "work: k is NULL";
+	else if (geometry->num_kv == 2 && work->write.v == NULL)
+		what = "work: v is NULL";
+	else if (geometry->num_kv == 1 && work->write.v != NULL)
+		what = "work: v is not NULL, but the layout has none";
+	if (what == NULL)
+		return QUIRE_OK;
+	return quire_refuse_bound(refusal, QUIRE_INVALID, what, place, 0, 0);
+}
+
 static enum quire_status check_work_form(const struct quire_runtime *rt,
                                          const struct quire_command_cell *cell,
                                          int32_t place, struct quire_refusal *refusal)
@@ -158,10 +178,7 @@ static enum quire_status check_work_form(const struct quire_runtime *rt,
 		                      rt->planner.grouping.num_tables));
 		QUIRE_TRY(check_index(refusal, "work: dtype", place, work->write.dtype,
 		                      QUIRE_DTYPE_COUNT));
-		if (work->write.k == NULL || work->write.v == NULL)
-			return quire_refuse_bound(refusal, QUIRE_INVALID,
-			                          "work: k or v is NULL", place, 0, 0);
-		return QUIRE_OK;
+		return check_write(rt, work, place, refusal);
 	case QUIRE_WORK_READ:
 		QUIRE_TRY(
 			check_index(refusal, "work: layer", place, work->layer, layers));

@@ -173,7 +173,8 @@ static enum quire_status queue_work(struct quire_runtime *rt,
 		case QUIRE_WORK_WRITE:
 			QUIRE_TRY(quire_cache_write_tokens(
 				cache, compute, work->layer, &work->slots, work->k,
-				work->v, (enum quire_dtype)work->dtype, NULL));
+				work->v, (enum quire_dtype)work->dtype, NULL,
+				NULL));
 			break;
 		case QUIRE_WORK_READ:
 			QUIRE_TRY(quire_cache_read_tokens(cache, compute, work->layer,

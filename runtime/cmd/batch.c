@@ -3,18 +3,50 @@
 
 #include "runtime/cmd/batch_impl.h"
 
-#include <stdlib.h>
+#include <quire/kernels/device.h>
 
-struct cmd_batch *cmd_batch_create(int32_t rows_max)
+#include <stdlib.h>
+#include <string.h>
+
+/* A CPU reads any memory, and pinned memory would be zeroed first. */
+static bool reads_any_memory(const struct quire_device *device)
 {
-	return calloc(1, sizeof(struct cmd_batch) +
-	                         (size_t)rows_max * sizeof(struct cmd_row));
+	return strncmp(quire_device_name(device), "cpu", 3) == 0;
+}
+
+void *cmd_memory_alloc(struct quire_device *device, int64_t bytes)
+{
+	void *memory;
+
+	if (reads_any_memory(device))
+		return malloc((size_t)bytes);
+	if (quire_device_alloc_pinned(device, bytes, &memory) != QUIRE_OK)
+		return NULL;
+	return memory;
+}
+
+void cmd_memory_release(struct quire_device *device, void *memory, int64_t bytes)
+{
+	if (reads_any_memory(device))
+		free(memory);
+	else
+		quire_device_release_pinned(device, memory, bytes);
+}
+
+struct cmd_batch *cmd_batch_create(struct quire_device *device, int32_t rows_max)
+{
+	struct cmd_batch *batch =
+		calloc(1, sizeof(*batch) + (size_t)rows_max * sizeof(struct cmd_row));
+
+	if (batch != NULL)
+		batch->device = device;
+	return batch;
 }
 
 void cmd_batch_free(struct cmd_batch *batch)
 {
 	if (batch != NULL)
-		free(batch->buffer);
+		cmd_memory_release(batch->device, batch->buffer, batch->bytes + 1);
 	free(batch);
 }
 
@@ -71,7 +103,7 @@ undo_lists:
 static int64_t read_bytes(const struct cmd_row *row,
                           const struct quire_geometry *geometry)
 {
-	return geometry->num_layers * (row->start + row->span) * 2 * geometry->row_bytes;
+	return geometry->num_layers * (row->start + row->span) * geometry->token_bytes;
 }
 
 /* Choose rows to read while there is room in the work list: last steps first. */
@@ -117,7 +149,7 @@ enum cmd_plan_result cmd_batch_plan(struct cmd_batch *batch,
 		return CMD_PLAN_REFUSED;
 	if (batch->grouping.num_tables * geometry->num_layers > QUIRE_WORK_MAX)
 		return CMD_PLAN_TOO_WIDE;
-	batch->bytes = geometry->num_layers * tokens * 2 * geometry->row_bytes;
+	batch->bytes = geometry->num_layers * tokens * geometry->token_bytes;
 	choose_reads(batch, geometry);
 	return CMD_PLAN_OK;
 }
@@ -152,16 +184,18 @@ static char *add_writes(struct cmd_batch *batch, const struct quire_geometry *ge
 			char *k = out;
 			char *v = fill_rows(batch, t, layer, 0, pattern, k);
 
-			out = fill_rows(batch, t, layer, 1, pattern, v);
-			if (out == k)
+			if (v == k)
 				continue; /* a table that is only read */
+			out = v;
+			if (geometry->num_kv == 2)
+				out = fill_rows(batch, t, layer, 1, pattern, v);
 			batch->work[batch->num_work++] = (struct quire_work){
 				.kind = QUIRE_WORK_WRITE,
 				.layer = (int32_t)layer,
 				.write = {.table = t,
 			                  .dtype = geometry->dtype,
 			                  .k = k,
-			                  .v = v},
+			                  .v = geometry->num_kv == 2 ? v : NULL},
 			};
 		}
 	}
@@ -195,7 +229,7 @@ bool cmd_batch_fill(struct cmd_batch *batch, const struct quire_geometry *geomet
 {
 	char *out;
 
-	batch->buffer = malloc((size_t)batch->bytes + 1);
+	batch->buffer = cmd_memory_alloc(batch->device, batch->bytes + 1);
 	if (batch->buffer == NULL)
 		return false;
 	out = add_writes(batch, geometry, pattern, batch->buffer);

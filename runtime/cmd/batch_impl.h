@@ -26,7 +26,7 @@ struct cmd_row {
 	bool is_last; /* step of its stream's life */
 	bool is_due;  /* to be read, now or soon */
 	bool is_read;
-	char *out; /* what was read: [layers, start + span, 2, heads, dims] */
+	char *out; /* what was read: [layers, start + span, num_kv, heads, dims] */
 };
 
 struct cmd_batch {
@@ -34,6 +34,7 @@ struct cmd_batch {
 	int32_t num_work;
 	int64_t bytes; /* of the buffer */
 	char *buffer;  /* NULL: the step runs without work */
+	struct quire_device *device;
 	struct quire_grouping grouping;
 	struct quire_work work[QUIRE_WORK_MAX];
 	struct cmd_row rows[];
@@ -45,8 +46,14 @@ enum cmd_plan_result {
 	CMD_PLAN_TOO_WIDE, /* more writes than a step may have work */
 };
 
-/* Room for a step's rows, none noted yet; NULL: no memory. */
-struct cmd_batch *cmd_batch_create(int32_t rows_max);
+/* Memory for rows that the device can read and write, not zeroed; NULL: none to be had.
+ * Released with the same @bytes; NULL is a no-op. */
+void *cmd_memory_alloc(struct quire_device *device, int64_t bytes);
+void cmd_memory_release(struct quire_device *device, void *memory, int64_t bytes);
+
+/* Room for a step's rows, none noted yet; NULL: no memory.  @device: kept until
+ * cmd_batch_free */
+struct cmd_batch *cmd_batch_create(struct quire_device *device, int32_t rows_max);
 
 /*
  * cmd_batch_plan - which rows are read, and how many bytes that takes

@@ -67,7 +67,7 @@ int cmd_check_compare(struct cmd_check *check, uint64_t request, int32_t label,
                       int64_t life, int64_t count, const char *rows, int64_t line)
 {
 	uint64_t seed = cmd_pattern_seed(request, label, (uint64_t)life);
-	int64_t layer_bytes = count * 2 * check->geometry->row_bytes;
+	int64_t layer_bytes = count * check->geometry->token_bytes;
 	struct cmd_pattern_fault fault;
 
 	for (int64_t layer = 0; layer < check->geometry->num_layers; layer++) {
@@ -249,7 +249,8 @@ static int prepare_submit(struct cmd_check *check,
 		code = cmd_run_settle_all(check->run);
 	if (code != CMD_DONE)
 		return code;
-	batch = cmd_batch_create(step_out->num_segments);
+	batch = cmd_batch_create(quire_cache_device(check->cache),
+	                         step_out->num_segments);
 	if (batch == NULL)
 		return cmd_check_refuse_memory();
 	code = prepare_step(check, record, step_out, batch);

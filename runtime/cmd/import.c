@@ -45,9 +45,9 @@ static const struct argp_option option_list[] = {
 	{"tokens", KEY_TOKENS, "N", 0, "Most tokens of a step (2048)", 0},
 	{"seq-tokens", KEY_SEQ_TOKENS, "N", 0,
          "Most tokens of a request (as many as all pages hold)", 0},
-	{"layout", KEY_LAYOUT, "NAME", 0, "Layout of the cache (NHD)", 0},
+	{"layout", KEY_LAYOUT, "NAME", 0, "Layout of the cache: NHD, HND, MLA (NHD)", 0},
 	{"dtype", KEY_DTYPE, "NAME", 0,
-         "Element type of the cache: f32, f16, bf16 (bf16)", 0},
+         "Element type of the cache: f32, f16, bf16, e4m3, e5m2 (bf16)", 0},
 	{"layers", KEY_LAYERS, "N", 0, "Layers of the cache (1)", 0},
 	{"heads", KEY_HEADS, "N", 0, "KV heads of the cache (1)", 0},
 	{"dims", KEY_DIMS, "N", 0, "Elements of a head (8)", 0},
@@ -61,7 +61,8 @@ static error_t parse_layout(struct argp_state *state, const char *name)
 	enum quire_layout layout;
 
 	if (quire_layout_parse(name, &layout) != QUIRE_OK)
-		return cmd_refuse_usage(state, "--layout must be NHD, got \"%s\"", name);
+		return cmd_refuse_usage(
+			state, "--layout must be NHD, HND or MLA, got \"%s\"", name);
 	strcpy(options->header.layout, quire_layout_name(layout));
 	return 0;
 }
@@ -73,7 +74,8 @@ static error_t parse_dtype(struct argp_state *state, const char *name)
 
 	if (quire_dtype_parse(name, &dtype) != QUIRE_OK)
 		return cmd_refuse_usage(
-			state, "--dtype must be f32, f16 or bf16, got \"%s\"", name);
+			state, "--dtype must be f32, f16, bf16, e4m3 or e5m2, got \"%s\"",
+			name);
 	strcpy(options->header.dtype, quire_dtype_name(dtype));
 	return 0;
 }

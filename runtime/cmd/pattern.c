@@ -44,8 +44,9 @@ static uint32_t f16_bits(int32_t value)
 void cmd_pattern_init(struct cmd_pattern *pattern, const struct quire_geometry *geometry,
                       int64_t head_dim)
 {
-	pattern->elements = geometry->token_stride;
+	pattern->elements = geometry->pieces * geometry->token_stride;
 	pattern->row_bytes = geometry->row_bytes;
+	pattern->num_kv = geometry->num_kv;
 	pattern->head_dim = head_dim;
 	pattern->element_bytes = geometry->element_bytes;
 	for (int32_t i = 0; i < CMD_PATTERN_VALUES; i++) {
@@ -60,6 +61,10 @@ void cmd_pattern_init(struct cmd_pattern *pattern, const struct quire_geometry *
 			break;
 		case QUIRE_BF16:
 			pattern->bits[i] = f32_bits(value) >> 16; /* 8 bits are exact */
+			break;
+		case QUIRE_FP8_E4M3:
+		case QUIRE_FP8_E5M2:
+			pattern->bits[i] = (uint32_t)i; /* any byte: it is copied */
 			break;
 		}
 	}
@@ -76,8 +81,6 @@ void cmd_pattern_fill(const struct cmd_pattern *pattern, uint64_t seed, int64_t 
 	uint64_t start = mix(seed + mix((uint64_t)position * 2 + (uint64_t)is_value) +
 	                     (uint64_t)layer * 0x9e3779b97f4a7c15u);
 	uint64_t values = 0;
-	uint32_t *wide = row;
-	uint16_t *narrow = row;
 
 	for (int64_t e = 0; e < pattern->elements; e++) {
 		uint32_t bits;
@@ -87,18 +90,21 @@ void cmd_pattern_fill(const struct cmd_pattern *pattern, uint64_t seed, int64_t 
 		bits = pattern->bits[values & 0xff];
 		values >>= 8;
 		if (pattern->element_bytes == 4)
-			wide[e] = bits;
+			((uint32_t *)row)[e] = bits;
+		else if (pattern->element_bytes == 2)
+			((uint16_t *)row)[e] = (uint16_t)bits;
 		else
-			narrow[e] = (uint16_t)bits;
+			((uint8_t *)row)[e] = (uint8_t)bits;
 	}
 }
 
 static uint32_t element_of(const struct cmd_pattern *pattern, const void *row, int64_t e)
 {
-	const uint32_t *wide = row;
-	const uint16_t *narrow = row;
-
-	return pattern->element_bytes == 4 ? wide[e] : narrow[e];
+	if (pattern->element_bytes == 4)
+		return ((const uint32_t *)row)[e];
+	if (pattern->element_bytes == 2)
+		return ((const uint16_t *)row)[e];
+	return ((const uint8_t *)row)[e];
 }
 
 /* The value of some bits; false: the pattern has no such value. */
@@ -138,13 +144,14 @@ bool cmd_pattern_compare(const struct cmd_pattern *pattern, uint64_t seed, int64
 {
 	const char *got = rows;
 
-	for (int64_t i = 0; i < 2 * count; i++, got += pattern->row_bytes) {
-		int is_value = (int)(i % 2);
+	for (int64_t i = 0; i < pattern->num_kv * count; i++, got += pattern->row_bytes) {
+		int64_t position = i / pattern->num_kv;
+		int is_value = (int)(i % pattern->num_kv);
 
-		cmd_pattern_fill(pattern, seed, i / 2, layer, is_value, scratch);
+		cmd_pattern_fill(pattern, seed, position, layer, is_value, scratch);
 		if (memcmp(scratch, got, (size_t)pattern->row_bytes) == 0)
 			continue;
-		fault_out->position = i / 2;
+		fault_out->position = position;
 		fault_out->is_value = is_value;
 		describe(pattern, scratch, got, fault_out);
 		return false;

@@ -3,9 +3,11 @@
 #define QUIRE_RUNTIME_CMD_PATTERN_IMPL_H
 /*
  * The pattern that replay --check writes and looks for: every element of every row is a
- * small integer, -128..127, which all dtypes hold exactly.  It depends on the stream, on
- * which life of it (a reset begins a new one), and on the token's position, layer, K or
- * V, head and dim; so a row that belongs elsewhere, or was left over, does not pass.
+ * small integer, -128..127, which all dtypes of two bytes and more hold exactly, or any
+ * byte of the others (rows of the cache's own dtype are copied).  It depends on the
+ * stream, on which life of it (a reset begins a new one), and on the token's position,
+ * layer, K or V, head and dim; so a row that belongs elsewhere, or was left over, does not
+ * pass.
  */
 #include <quire/kernels/layout.h>
 
@@ -17,6 +19,7 @@
 struct cmd_pattern {
 	int64_t elements;  /* of a row: num_kv_heads * head_dim */
 	int64_t row_bytes; /* K or V of one token of one layer */
+	int64_t num_kv;    /* rows of a token */
 	int64_t head_dim;
 	int64_t element_bytes;
 	uint32_t bits[CMD_PATTERN_VALUES]; /* value - 128 in the dtype */
@@ -45,7 +48,7 @@ void cmd_pattern_fill(const struct cmd_pattern *pattern, uint64_t seed, int64_t 
 
 /*
  * cmd_pattern_compare - are tokens [0, count) of one layer as written?
- * @rows:    borrowed, [count, 2, num_kv_heads, head_dim]
+ * @rows:    borrowed, [count, num_kv, num_kv_heads, head_dim]
  * @scratch: filled, row_bytes
  * Returns:  true; false: @fault_out is filled with the first difference.
  */

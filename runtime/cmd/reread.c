@@ -9,7 +9,7 @@
 static enum quire_status queue_reads(struct cmd_check *check,
                                      const struct quire_slots *slots, char *rows)
 {
-	int64_t layer_bytes = slots->n * 2 * check->geometry->row_bytes;
+	int64_t layer_bytes = slots->n * check->geometry->token_bytes;
 	enum quire_status status = QUIRE_OK;
 
 	for (int64_t layer = 0; layer < check->geometry->num_layers && status == QUIRE_OK;
@@ -51,22 +51,25 @@ int cmd_check_read_now(struct cmd_check *check, const struct cmd_stream *stream,
                        int64_t line)
 {
 	const struct quire_geometry *geometry = check->geometry;
+	struct quire_device *device = quire_cache_device(check->cache);
 	int64_t num_pages =
 		(stream->length + geometry->page_size - 1) / geometry->page_size;
+	int64_t pages_bytes = num_pages * (int64_t)sizeof(int32_t);
+	int64_t rows_bytes =
+		geometry->num_layers * stream->length * geometry->token_bytes;
 	int32_t *pages;
 	char *rows;
 	int code;
 
 	if (stream->length == 0)
 		return CMD_DONE;
-	pages = calloc((size_t)num_pages, sizeof(*pages));
-	rows = malloc((size_t)(geometry->num_layers * stream->length * 2 *
-	                       geometry->row_bytes));
+	pages = cmd_memory_alloc(device, pages_bytes);
+	rows = cmd_memory_alloc(device, rows_bytes);
 	if (pages == NULL || rows == NULL)
 		code = cmd_check_refuse_memory();
 	else
 		code = read_with(check, stream, pages, num_pages, rows, line);
-	free(rows);
-	free(pages);
+	cmd_memory_release(device, rows, rows_bytes);
+	cmd_memory_release(device, pages, pages_bytes);
 	return code;
 }

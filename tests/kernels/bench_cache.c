@@ -1,131 +1,62 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GB/s of the cache's operations on cpu:inline, each beside one memcpy of the same bytes
- * in the same cache: interleaved rounds, medians, the median of the rounds' ratios.
+ * GB/s of the cache's operations, each beside plain copies of the same bytes: all ways of
+ * a task run in turns, in another order every round; the figures are medians of the rounds
+ * and of the rounds' ratios.  At the end, the bars.
  */
 #include "config.h"
 
-#include <quire/kernels/cache.h>
-
 #include "tests/alloc/random.h"
+#include "tests/kernels/bench_moves.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define ROUNDS 15
-#define TOKENS 4096
-#define COPIES 256
+#define ROUNDS_MAX  31
+#define RESULTS_MAX 1024
+#define WAYS_MAX    3
 
-/* 4 layers of 1,024 pages of 16 tokens of 2 KiB rows, K and V: 256 MiB. */
-static const struct quire_shape shape = {
-	.layout = QUIRE_NHD,
-	.dtype = QUIRE_BF16,
-	.num_layers = 4,
-	.num_pages = 1024,
-	.page_size = 16,
-	.num_kv_heads = 8,
-	.head_dim = 128,
+/* What the names of results leave out. */
+#define USUAL_ROW_BYTES 2048
+#define USUAL_TOKENS    4096
+#define USUAL_PAGES     256
+
+#define WAY(way) (1u << (way))
+
+/* One line: a way, and the quickest of some others in the same round. */
+struct line {
+	const char *name;
+	enum bench_way way;
+	unsigned base;
 };
 
-struct bench {
-	struct quire_device *device;
-	struct quire_dstream *dstream;
-	struct quire_cache *cache;
-	char *k; /* f32 rows, used as rows of any dtype */
-	char *v;
-	char *out;
-	int32_t pages[1024];
-	int32_t page[1024 * 16];
-	int32_t offset[1024 * 16];
-	uint64_t seed;
-	int64_t layer;
-	int failed;
+static const struct line write_lines[] = {
+	{"cache_write", BENCH_WRITE, WAY(BENCH_MEMCPY_IN)},
+	{"cache_write_f32_to_bf16", BENCH_WRITE_F32, WAY(BENCH_MEMCPY_IN)},
+	{"cache_write_f32_by_bf16", BENCH_WRITE_F32, WAY(BENCH_WRITE)},
+	{0},
 };
 
-static int64_t now_ns(void)
-{
-	struct timespec now;
+static const struct line read_lines[] = {
+	{"cache_read", BENCH_READ, WAY(BENCH_MEMCPY_OUT)},
+	{0},
+};
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
+static const struct line page_lines[] = {
+	{"cache_copy_pages", BENCH_COPY_PAGES, WAY(BENCH_BLOCKS) | WAY(BENCH_BLOCKS_NT)},
+	{0},
+};
 
-static void shuffle_slots(struct bench *b, int in_runs)
-{
-	int32_t order[1024];
+static struct {
+	char name[80];
+	double ratio;
+} results[RESULTS_MAX];
+static int num_results;
 
-	for (int32_t i = 0; i < 1024; i++)
-		order[i] = i;
-	random_shuffle(&b->seed, order, 1024);
-	for (int32_t i = 0; i < 1024 * 16; i++) {
-		b->page[i] = order[i / 16];
-		b->offset[i] = i % 16;
-	}
-	memcpy(b->pages, order, sizeof(order));
-	b->layer = (b->layer + 1) % shape.num_layers;
-	if (in_runs)
-		return;
-	for (int32_t i = 1024 * 16 - 1; i > 0; i--) {
-		int32_t j = random_in(&b->seed, 0, i);
-		int32_t page = b->page[i];
-		int32_t offset = b->offset[i];
-
-		b->page[i] = b->page[j];
-		b->offset[i] = b->offset[j];
-		b->page[j] = page;
-		b->offset[j] = offset;
-	}
-}
-
-static void write_from(struct bench *b, enum quire_dtype dtype)
-{
-	struct quire_slots slots = {b->page, b->offset, 0, TOKENS};
-
-	b->failed |= quire_cache_write_tokens(b->cache, b->dstream, b->layer, &slots,
-	                                      b->k, b->v, dtype, NULL) != QUIRE_OK;
-}
-
-static void write_same(struct bench *b)
-{
-	write_from(b, QUIRE_BF16);
-}
-
-static void write_converted(struct bench *b)
-{
-	write_from(b, QUIRE_F32);
-}
-
-static void read_back(struct bench *b)
-{
-	struct quire_slots slots = {b->page, b->offset, 0, TOKENS};
-
-	b->failed |= quire_cache_read_tokens(b->cache, b->dstream, b->layer, &slots,
-	                                     b->out, NULL) != QUIRE_OK;
-}
-
-static void copy_pages(struct bench *b)
-{
-	b->failed |= quire_cache_copy_pages(b->cache, b->dstream, b->pages,
-	                                    b->pages + COPIES, COPIES, NULL) != QUIRE_OK;
-}
-
-/* One memcpy within the cache's storage, or between it and warm memory. */
-static void plain_copy(struct bench *b, int64_t bytes, int direction)
-{
-	char *storage = quire_cache_data_ptr(b->cache);
-	int64_t half = quire_cache_nbytes(b->cache) / 2;
-	char *place = storage +
-	              random_in(&b->seed, 0, (int32_t)((half - bytes) / 4096)) * 4096l;
-
-	if (direction > 0)
-		memcpy(place, b->k, (size_t)bytes);
-	else if (direction < 0)
-		memcpy(b->out, place, (size_t)bytes);
-	else
-		memcpy(place + half, place, (size_t)bytes);
-}
+static int rounds = 15;
+static uint64_t order_seed = 7;
 
 static int compare(const void *a, const void *b)
 {
@@ -137,134 +68,282 @@ static int compare(const void *a, const void *b)
 
 static double median(double *values)
 {
-	qsort(values, ROUNDS, sizeof(*values), compare);
-	return values[ROUNDS / 2];
+	qsort(values, (size_t)rounds, sizeof(*values), compare);
+	return values[rounds / 2];
 }
 
-static void measure(struct bench *b, const char *name, void (*operation)(struct bench *),
-                    int64_t bytes, int direction, int in_runs)
+static void note(const char *name, double value, const char *unit, double ratio)
 {
-	double speeds[ROUNDS];
-	double ratios[ROUNDS];
-
-	for (int i = 0; i < ROUNDS; i++) {
-		int64_t start;
-		int64_t middle;
-		int64_t end;
-
-		shuffle_slots(b, in_runs);
-		start = now_ns();
-		plain_copy(b, bytes, direction);
-		middle = now_ns();
-		operation(b);
-		end = now_ns();
-		speeds[i] = (double)bytes / (double)(end - middle);
-		ratios[i] = (double)(middle - start) / (double)(end - middle);
-	}
-	printf("%s %.2f GB/s %.2f\n", name, median(speeds), median(ratios));
-}
-
-/* One token of one layer, call to done. */
-static void measure_one_token(struct bench *b)
-{
-	double times[ROUNDS];
-	double ratios[ROUNDS];
-
-	for (int i = 0; i < ROUNDS; i++) {
-		struct quire_slots slots = {b->page, b->offset, 0, 1};
-		char *storage = quire_cache_data_ptr(b->cache);
-		int64_t start = now_ns();
-		int64_t middle;
-
-		for (int k = 0; k < 1000; k++) {
-			memcpy(storage + k % 64 * 2048, b->k, 2048);
-			memcpy(storage + k % 64 * 2048 + 32768, b->v, 2048);
-		}
-		middle = now_ns();
-		for (int k = 0; k < 1000; k++) {
-			b->offset[0] = k % 16;
-			b->failed |= quire_cache_write_tokens(
-					     b->cache, b->dstream, 0, &slots, b->k, b->v,
-					     QUIRE_BF16, NULL) != QUIRE_OK;
-		}
-		times[i] = (double)(now_ns() - middle) / 1000;
-		ratios[i] = (double)(middle - start) / 1000 / times[i];
-	}
-	printf("cache_write_one_token %.0f ns %.2f\n", median(times), median(ratios));
-}
-
-/* Record on a device stream to synchronize: there and back between two threads. */
-static void measure_round_trip(struct bench *b)
-{
-	struct quire_device *device = NULL;
-	struct quire_dstream *dstream = NULL;
-	struct quire_event *event = NULL;
-	double times[ROUNDS];
-
-	if (quire_device_create("cpu", &device, NULL) != QUIRE_OK ||
-	    quire_dstream_create(device, "bench", &dstream) != QUIRE_OK ||
-	    quire_event_create(device, &event) != QUIRE_OK) {
-		b->failed = 1;
+	printf("%s %.2f %s %.2f\n", name, value, unit, ratio);
+	if (num_results == RESULTS_MAX)
 		return;
-	}
-	for (int i = 0; i < ROUNDS; i++) {
-		int64_t start = now_ns();
+	snprintf(results[num_results].name, sizeof(results[0].name), "%s", name);
+	results[num_results++].ratio = ratio;
+}
 
-		for (int k = 0; k < 200; k++) {
-			b->failed |= quire_event_record(event, dstream) != QUIRE_OK;
-			b->failed |= quire_event_synchronize(event) != QUIRE_OK;
+/* "cache_write" -> "cache_write_hnd_runs_row256_n16_threads2" */
+static void name_of(char *name, size_t size, const char *stem,
+                    const struct bench_task *task, bool of_pages)
+{
+	int at = snprintf(name, size, "%s", stem);
+
+	if (task->layout == QUIRE_HND)
+		at += snprintf(name + at, size - (size_t)at, "_hnd");
+	if (!of_pages)
+		at += snprintf(name + at, size - (size_t)at, "_%s",
+		               task->in_runs ? "runs" : "scattered");
+	if (task->row_bytes != USUAL_ROW_BYTES)
+		at += snprintf(name + at, size - (size_t)at, "_row%lld",
+		               (long long)task->row_bytes);
+	if (task->n != (of_pages ? USUAL_PAGES : USUAL_TOKENS))
+		at += snprintf(name + at, size - (size_t)at, "_n%lld",
+		               (long long)task->n);
+	if (task->threads > 1)
+		snprintf(name + at, size - (size_t)at, "_threads%d", task->threads);
+}
+
+/* ns[way][round] */
+static void print_line(const struct line *line, const struct bench_task *task,
+                       bool of_pages, double ns[][ROUNDS_MAX])
+{
+	double bytes = (double)bench_move_bytes(task, of_pages);
+	double speeds[ROUNDS_MAX];
+	double ratios[ROUNDS_MAX];
+	char name[80];
+
+	for (int r = 0; r < rounds; r++) {
+		double base = INFINITY;
+
+		for (int way = 0; way < BENCH_WAYS; way++)
+			if ((line->base & WAY(way)) && ns[way][r] < base)
+				base = ns[way][r];
+		speeds[r] = bytes / ns[line->way][r];
+		ratios[r] = base / ns[line->way][r];
+	}
+	name_of(name, sizeof(name), line->name, task, of_pages);
+	note(name, median(speeds), "GB/s", median(ratios));
+}
+
+static void measure(struct bench *bench, const struct line *lines,
+                    const struct bench_task *task)
+{
+	static double ns[BENCH_WAYS][ROUNDS_MAX];
+	bool of_pages = lines == page_lines;
+	int32_t ways[BENCH_WAYS];
+	unsigned used = 0;
+	int num = 0;
+
+	if (!bench_prepare(bench, task, of_pages))
+		return;
+	for (const struct line *line = lines; line->name != NULL; line++)
+		used |= WAY(line->way) | line->base;
+	for (int way = 0; way < BENCH_WAYS; way++)
+		if (used & WAY(way))
+			ways[num++] = way;
+	for (int r = -1; r < rounds; r++) {
+		random_shuffle(&order_seed, ways, num);
+		for (int i = 0; i < num; i++) {
+			double sample = bench_sample(bench, (enum bench_way)ways[i]);
+
+			/* The first round finds pages and threads asleep. */
+			if (r >= 0)
+				ns[ways[i]][r] = sample;
 		}
-		times[i] = (double)(now_ns() - start) / 200;
 	}
-	printf("device_round_trip %.0f ns 1.00\n", median(times));
-	quire_event_destroy(event);
-	quire_dstream_destroy(dstream);
-	quire_device_destroy(device);
+	for (const struct line *line = lines; line->name != NULL; line++)
+		print_line(line, task, of_pages, ns);
 }
 
-static int set_up(struct bench *b)
+static void measure_tokens(struct bench *bench, const struct bench_task *task)
 {
-	int64_t rows_bytes = TOKENS * shape.num_kv_heads * shape.head_dim * 4;
+	static const int64_t counts[] = {1, 16, 256, USUAL_TOKENS};
 
-	b->k = malloc((size_t)rows_bytes);
-	b->v = malloc((size_t)rows_bytes);
-	b->out = malloc((size_t)rows_bytes);
-	if (b->k == NULL || b->v == NULL || b->out == NULL ||
-	    quire_device_create("cpu:inline", &b->device, NULL) != QUIRE_OK ||
-	    quire_dstream_create(b->device, "bench", &b->dstream) != QUIRE_OK ||
-	    quire_cache_create(b->device, &shape, &b->cache, NULL) != QUIRE_OK)
-		return 1;
-	memset(b->k, 0x3c, (size_t)rows_bytes);
-	memset(b->v, 0x3d, (size_t)rows_bytes);
-	memset(b->out, 0, (size_t)rows_bytes);
-	memset(quire_cache_data_ptr(b->cache), 1, (size_t)quire_cache_nbytes(b->cache));
-	return 0;
+	for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+		for (int in_runs = 0; in_runs < 2; in_runs++) {
+			struct bench_task one = *task;
+
+			one.n = counts[c];
+			one.in_runs = in_runs;
+			measure(bench, write_lines, &one);
+			measure(bench, read_lines, &one);
+		}
+	}
 }
 
-int main(void)
+static void measure_pages(struct bench *bench, const struct bench_task *task)
 {
-	static struct bench b = {.seed = 1};
-	int64_t token_bytes = TOKENS * 2 * shape.num_kv_heads * shape.head_dim * 2;
-	int64_t page_bytes = COPIES * shape.num_layers * 2 * shape.page_size *
-	                     shape.num_kv_heads * shape.head_dim * 2;
+	static const int64_t counts[] = {1, 16, USUAL_PAGES, 1024, 4096};
 
-	if (set_up(&b) != 0) {
+	for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+		struct bench_task one = *task;
+
+		one.n = counts[c];
+		measure(bench, page_lines, &one);
+	}
+}
+
+/* Bars speak of the usual rows, moved by one thread. */
+static void measure_usual(struct bench *bench)
+{
+	struct bench_task task = {
+		.layout = QUIRE_NHD,
+		.row_bytes = USUAL_ROW_BYTES,
+		.threads = 1,
+	};
+
+	measure_tokens(bench, &task);
+	measure_pages(bench, &task);
+}
+
+static void measure_others(struct bench *bench)
+{
+	static const int64_t rows[] = {256, 1024, 4096, 16384};
+	struct bench_task task = {.layout = QUIRE_NHD};
+
+	for (task.threads = 1; task.threads <= BENCH_THREADS_MAX; task.threads++) {
+		for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+			task.row_bytes = rows[r];
+			measure_tokens(bench, &task);
+			measure_pages(bench, &task);
+		}
+		task.row_bytes = USUAL_ROW_BYTES;
+		task.layout = QUIRE_HND;
+		measure_tokens(bench, &task);
+		task.layout = QUIRE_NHD;
+	}
+	task.threads = BENCH_THREADS_MAX;
+	measure_tokens(bench, &task);
+	measure_pages(bench, &task);
+}
+
+/*
+ * What is to be reached: of the ratios of some results the least, or the greatest where
+ * the bar is a bound from above.
+ */
+static const struct bar {
+	const char *what;
+	const char *names[3];
+	double limit;
+	bool at_least;
+} bars[] = {
+	{"token writes in runs, to one memcpy",
+         {"cache_write_runs_n16", "cache_write_runs_n256", "cache_write_runs"},
+         0.9,
+         true},
+	{"scattered token writes, to one memcpy",
+         {"cache_write_scattered_n16", "cache_write_scattered_n256",
+          "cache_write_scattered"},
+         0.65,
+         true},
+	{"token reads in runs, to one memcpy",
+         {"cache_read_runs_n16", "cache_read_runs_n256", "cache_read_runs"},
+         0.65,
+         true},
+	{"scattered token reads, to one memcpy",
+         {"cache_read_scattered_n16", "cache_read_scattered_n256",
+          "cache_read_scattered"},
+         0.45,
+         true},
+	{"copy_pages, to the better memcpy of the same blocks",
+         {"cache_copy_pages_n16", "cache_copy_pages", "cache_copy_pages_n1024"},
+         0.9,
+         true},
+	{"writes of f32 as bf16 in runs, to those of bf16",
+         {"cache_write_f32_by_bf16_runs_n16", "cache_write_f32_by_bf16_runs_n256",
+          "cache_write_f32_by_bf16_runs"},
+         0.8,
+         true},
+	{"scattered writes of f32 as bf16, to those of bf16",
+         {"cache_write_f32_by_bf16_scattered_n16",
+          "cache_write_f32_by_bf16_scattered_n256", "cache_write_f32_by_bf16_scattered"},
+         0.8,
+         true},
+	{"one token of one layer, ns above two bare row copies",
+         {"cache_write_one_token_above"},
+         25,
+         false},
+	{"a call of no tokens, ns", {"cache_write_no_tokens"}, 50, false},
+};
+
+static double result(const char *name)
+{
+	for (int i = 0; i < num_results; i++)
+		if (strcmp(results[i].name, name) == 0)
+			return results[i].ratio;
+	return NAN;
+}
+
+static void print_bar(const struct bar *bar)
+{
+	double measured = result(bar->names[0]);
+	const char *verdict = "missed";
+
+	for (int i = 1; i < 3 && bar->names[i] != NULL; i++) {
+		double other = result(bar->names[i]);
+
+		/* A result that is not there makes the whole not one. */
+		if (isnan(other) || (bar->at_least ? other < measured : other > measured))
+			measured = other;
+	}
+	if (isnan(measured))
+		verdict = "not measured";
+	else if (bar->at_least ? measured >= bar->limit : measured <= bar->limit)
+		verdict = "met";
+	printf("bar | %s | %s %g | %.3g | %s\n", bar->what,
+	       bar->at_least ? ">=" : "<=", bar->limit, measured, verdict);
+}
+
+/* Calls of one kind, and what they are compared with, in turns. */
+static void measure_calls(struct bench *bench)
+{
+	double above[ROUNDS_MAX];
+	double ratios[ROUNDS_MAX];
+	double one[ROUNDS_MAX];
+	double none[ROUNDS_MAX];
+
+	for (int r = -1; r < rounds; r++) {
+		double bare = bench_bare_rows_ns(bench);
+		double call = bench_call_ns(bench, 1);
+		double empty = bench_call_ns(bench, 0);
+
+		if (r < 0)
+			continue;
+		one[r] = call;
+		none[r] = empty;
+		ratios[r] = bare / call;
+		above[r] = call - bare;
+	}
+	note("cache_write_one_token", median(one), "ns", median(ratios));
+	note("cache_write_one_token_above", median(above), "ns", median(above));
+	note("cache_write_no_tokens", median(none), "ns", median(none));
+	for (int r = 0; r < rounds; r++)
+		one[r] = bench_round_trip_ns(bench);
+	note("device_round_trip", median(one), "ns", 1);
+}
+
+int main(int argc, char **argv)
+{
+	bool quick = argc == 2 && strcmp(argv[1], "--quick") == 0;
+	struct bench *bench;
+
+	if (argc > 2 || (argc == 2 && !quick)) {
+		fprintf(stderr, "usage: bench_cache [--quick]\n");
+		return EXIT_FAILURE;
+	}
+	if (quick)
+		rounds = 7;
+	bench = bench_new();
+	if (bench == NULL) {
 		fprintf(stderr, "bench_cache: no memory\n");
 		return 77;
 	}
-	measure(&b, "cache_write_scattered", write_same, token_bytes, 1, 0);
-	measure(&b, "cache_write_runs", write_same, token_bytes, 1, 1);
-	measure(&b, "cache_write_f32_to_bf16_runs", write_converted, token_bytes, 1, 1);
-	measure(&b, "cache_read_scattered", read_back, token_bytes, -1, 0);
-	measure(&b, "cache_read_runs", read_back, token_bytes, -1, 1);
-	measure(&b, "cache_copy_pages", copy_pages, page_bytes, 0, 1);
-	measure_one_token(&b);
-	measure_round_trip(&b);
-	quire_dstream_destroy(b.dstream);
-	quire_cache_destroy(b.cache);
-	quire_device_destroy(b.device);
-	free(b.out);
-	free(b.v);
-	free(b.k);
-	return b.failed;
+	printf("# name value unit ratio\n");
+	measure_usual(bench);
+	measure_calls(bench);
+	if (!quick)
+		measure_others(bench);
+	printf("# what | bar | measured\n");
+	for (size_t i = 0; i < sizeof(bars) / sizeof(bars[0]); i++)
+		print_bar(&bars[i]);
+	return bench_end(bench) ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -1,137 +1,88 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Conversions against their definition in long double arithmetic: a number is sign * n *
- * 2^q with a whole n, and narrowing picks the nearest such number of the target, ties to
- * even n.
- */
+/* Names and sizes of dtypes, and the arithmetic that the CPU and CUDA share. */
 #include "config.h"
 
 #include "kernels/dtype_impl.h"
 
+#include "exact_convert.h"
 #include "tests/alloc/random.h"
 #include "tests/run_suite.h"
 
 #include <check.h>
-#include <math.h>
-#include <stdlib.h>
 
-struct format {
-	int fraction_bits;
-	int exponent_min; /* of the smallest normal number */
-	int exponent_max; /* of the largest finite one */
-};
-
-static const struct format f16 = {10, -14, 15};
-static const struct format bf16 = {7, -126, 127};
-
-/* The number that bits stand for; NaN for all NaNs. */
-static long double decode(struct format format, uint32_t bits)
+static uint32_t narrow(enum quire_dtype dtype, float value)
 {
-	uint32_t fraction = bits & ((1u << format.fraction_bits) - 1);
-	int field =
-		(bits >> format.fraction_bits) & (uint32_t)(2 * format.exponent_max + 1);
-	long double magnitude;
-
-	if (field == 2 * format.exponent_max + 1)
-		magnitude = fraction == 0 ? INFINITY : NAN;
-	else if (field == 0)
-		magnitude = ldexpl(fraction, format.exponent_min - format.fraction_bits);
-	else
-		magnitude = ldexpl((1 << format.fraction_bits) + (int)fraction,
-		                   field - format.exponent_max - format.fraction_bits);
-	return bits & 0x8000 ? -magnitude : magnitude;
+	if (dtype == QUIRE_F16)
+		return quire_f16_of_f32(value);
+	if (dtype == QUIRE_BF16)
+		return quire_bf16_of_f32(value);
+	if (dtype == QUIRE_FP8_E4M3)
+		return quire_fp8_e4m3_of_f32(value);
+	return quire_fp8_e5m2_of_f32(value);
 }
 
-/* The nearest number of the format, ties to even; not for NaN. */
-static long double nearest(struct format format, long double value)
+static float widen(enum quire_dtype dtype, uint32_t bits)
 {
-	long double magnitude = fabsl(value);
-	long double limit = ldexpl(1, format.exponent_max + 1);
-	long double quantum;
-	long double count;
-	long double rest;
-	int exponent;
-
-	if (magnitude == 0 || isinf(magnitude))
-		return value;
-	frexpl(magnitude, &exponent);
-	exponent -= 1;
-	if (exponent < format.exponent_min)
-		exponent = format.exponent_min;
-	quantum = ldexpl(1, exponent - format.fraction_bits);
-	count = floorl(magnitude / quantum);
-	rest = magnitude / quantum - count;
-	if (rest > 0.5L || (rest == 0.5L && fmodl(count, 2) == 1))
-		count += 1;
-	magnitude = count * quantum >= limit ? (long double)INFINITY : count * quantum;
-	return copysignl(magnitude, value);
-}
-
-static int same(long double a, long double b)
-{
-	return isnan(a) || isnan(b) ? isnan(a) && isnan(b)
-	                            : a == b && signbit(a) == signbit(b);
+	if (dtype == QUIRE_F16)
+		return quire_f32_of_f16((uint16_t)bits);
+	if (dtype == QUIRE_BF16)
+		return quire_f32_of_bf16((uint16_t)bits);
+	if (dtype == QUIRE_FP8_E4M3)
+		return quire_f32_of_fp8_e4m3((uint8_t)bits);
+	return quire_f32_of_fp8_e5m2((uint8_t)bits);
 }
 
 /* ck_assert costs a system call: only for what is wrong. */
 static void check_narrowing(uint32_t bits)
 {
-	float value = quire_f32_of_bits(bits);
-	uint16_t half = quire_f16_of_f32(value);
-	uint16_t brain = quire_bf16_of_f32(value);
+	for (int dtype = QUIRE_F16; dtype < QUIRE_DTYPE_COUNT; dtype++) {
+		uint32_t got = narrow((enum quire_dtype)dtype, quire_f32_of_bits(bits));
 
-	if (!same(decode(f16, half), isnan(value) ? value : nearest(f16, value)) ||
-	    half >> 15 != bits >> 31)
-		ck_abort_msg("f16 of %08x is %04x", bits, half);
-	if (!same(decode(bf16, brain), isnan(value) ? value : nearest(bf16, value)) ||
-	    brain >> 15 != bits >> 31)
-		ck_abort_msg("bf16 of %08x is %04x", bits, brain);
+		if (got != exact_convert(QUIRE_F32, (enum quire_dtype)dtype, bits))
+			ck_abort_msg("%s of %08x is %04x",
+			             quire_dtype_name((enum quire_dtype)dtype), bits,
+			             got);
+	}
 }
 
-START_TEST(every_f16_and_bf16_widens_to_its_number)
+START_TEST(every_narrow_number_widens_to_itself)
 {
-	for (uint32_t bits = 0; bits < 0x10000; bits++) {
-		float of_f16 = quire_f32_of_f16((uint16_t)bits);
-		float of_bf16 = quire_f32_of_bf16((uint16_t)bits);
+	enum quire_dtype dtype = (enum quire_dtype)_i;
 
-		if (!same(of_f16, decode(f16, bits)))
-			ck_abort_msg("f16 %04x", bits);
-		if (!same(of_bf16, decode(bf16, bits)))
-			ck_abort_msg("bf16 %04x", bits);
+	for (uint32_t bits = 0; bits < 1u << exact_formats[dtype].bits; bits++) {
+		uint32_t wide = quire_bits_of_f32(widen(dtype, bits));
+
+		if (wide != exact_convert(dtype, QUIRE_F32, bits))
+			ck_abort_msg("%s %04x", quire_dtype_name(dtype), bits);
 	}
 }
 END_TEST
 
 START_TEST(what_was_widened_narrows_to_the_same_bits)
 {
-	for (uint32_t bits = 0; bits < 0x10000; bits++) {
-		uint16_t half = quire_f16_of_f32(quire_f32_of_f16((uint16_t)bits));
-		uint16_t brain = quire_bf16_of_f32(quire_f32_of_bf16((uint16_t)bits));
+	enum quire_dtype dtype = (enum quire_dtype)_i;
 
-		if (half != bits && !isnan(decode(f16, bits)))
-			ck_abort_msg("f16 %04x came back as %04x", bits, half);
-		if (brain != bits && !isnan(decode(bf16, bits)))
-			ck_abort_msg("bf16 %04x came back as %04x", bits, brain);
+	for (uint32_t bits = 0; bits < 1u << exact_formats[dtype].bits; bits++) {
+		uint32_t back = narrow(dtype, widen(dtype, bits));
+		bool kept =
+			!exact_is_nan(dtype, bits) && !(exact_formats[dtype].saturates &&
+		                                        exact_is_infinite(dtype, bits));
+
+		if (kept && back != bits)
+			ck_abort_msg("%s %04x came back as %04x", quire_dtype_name(dtype),
+			             bits, back);
 	}
 }
 END_TEST
 
-START_TEST(every_exponent_rounds_edge_fractions_to_nearest_even)
+START_TEST(edges_round_to_nearest_even)
 {
-	for (uint32_t exponent = 0; exponent < 256; exponent++)
-		for (int bit = 0; bit < 23; bit++)
-			for (uint32_t head = 0; head < 8; head++)
-				for (int near = -1; near <= 1; near++) {
-					/* head's bits from `bit` upward, and their two
-					 * neighbours */
-					uint32_t fraction =
-						((head << bit) + (uint32_t)near) &
-						0x7fffff;
+	uint32_t *edges = malloc(EXACT_EDGES_MAX * sizeof(*edges));
+	int64_t n = exact_edges(edges);
 
-					check_narrowing(exponent << 23 | fraction);
-					check_narrowing(0x80000000 | exponent << 23 |
-					                fraction);
-				}
+	for (int64_t i = 0; i < n; i++)
+		check_narrowing(edges[i]);
+	free(edges);
 }
 END_TEST
 
@@ -170,13 +121,44 @@ START_TEST(known_numbers_convert_by_hand)
 }
 END_TEST
 
+START_TEST(known_numbers_become_fp8_by_hand)
+{
+	ck_assert_uint_eq(quire_fp8_e4m3_of_f32(1.0f), 0x38);
+	ck_assert_uint_eq(quire_fp8_e4m3_of_f32(-448.0f), 0xfe);
+	ck_assert_uint_eq(quire_fp8_e4m3_of_f32(465.0f), 0x7e);
+	ck_assert_uint_eq(quire_fp8_e4m3_of_f32(-INFINITY), 0xfe);
+	ck_assert_uint_eq(quire_fp8_e4m3_of_f32(NAN), 0x7f);
+	ck_assert_uint_eq(quire_fp8_e4m3_of_f32(-NAN), 0xff);
+	ck_assert_uint_eq(quire_fp8_e4m3_of_f32(0.001953125f), 0x01);
+	ck_assert_uint_eq(quire_fp8_e4m3_of_f32(0.0009765625f), 0x00);
+	ck_assert_uint_eq(quire_fp8_e4m3_of_f32(-0.0f), 0x80);
+	/* 1 + 2^-4 and 1 + 3 * 2^-4 are ties. */
+	ck_assert_uint_eq(quire_fp8_e4m3_of_f32(1.0625f), 0x38);
+	ck_assert_uint_eq(quire_fp8_e4m3_of_f32(1.1875f), 0x3a);
+	ck_assert_uint_eq(quire_fp8_e5m2_of_f32(1.0f), 0x3c);
+	ck_assert_uint_eq(quire_fp8_e5m2_of_f32(57344.0f), 0x7b);
+	ck_assert_uint_eq(quire_fp8_e5m2_of_f32(-61440.0f), 0xfb);
+	ck_assert_uint_eq(quire_fp8_e5m2_of_f32(INFINITY), 0x7b);
+	ck_assert_uint_eq(quire_fp8_e5m2_of_f32(NAN), 0x7e);
+	ck_assert_uint_eq(quire_fp8_e5m2_of_f32(1.52587890625e-5f), 0x01);
+	ck_assert_float_eq(quire_f32_of_fp8_e4m3(0x7e), 448.0f);
+	ck_assert_float_eq(quire_f32_of_fp8_e4m3(0x81), -0.001953125f);
+	ck_assert_float_eq(quire_f32_of_fp8_e5m2(0x7b), 57344.0f);
+	ck_assert_float_infinite(quire_f32_of_fp8_e5m2(0xfc));
+}
+END_TEST
+
 START_TEST(dtypes_have_names_and_sizes)
 {
 	static const struct {
 		enum quire_dtype dtype;
 		const char *name;
 		int64_t bytes;
-	} all[] = {{QUIRE_F32, "f32", 4}, {QUIRE_F16, "f16", 2}, {QUIRE_BF16, "bf16", 2}};
+	} all[] = {{QUIRE_F32, "f32", 4},
+	           {QUIRE_F16, "f16", 2},
+	           {QUIRE_BF16, "bf16", 2},
+	           {QUIRE_FP8_E4M3, "e4m3", 1},
+	           {QUIRE_FP8_E5M2, "e5m2", 1}};
 	enum quire_dtype dtype;
 
 	for (int i = 0; i < QUIRE_DTYPE_COUNT; i++) {
@@ -190,8 +172,9 @@ START_TEST(dtypes_have_names_and_sizes)
 	ck_assert_int_eq(quire_dtype_parse("", &dtype), QUIRE_INVALID);
 	ck_assert_int_eq(quire_dtype_parse(NULL, &dtype), QUIRE_INVALID);
 	ck_assert_int_eq(dtype, QUIRE_F16);
-	ck_assert_str_eq(quire_dtype_name((enum quire_dtype)3), "unknown");
-	ck_assert_int_eq(quire_dtype_bytes((enum quire_dtype)3), 0);
+	ck_assert_str_eq(quire_dtype_name((enum quire_dtype)QUIRE_DTYPE_COUNT),
+	                 "unknown");
+	ck_assert_int_eq(quire_dtype_bytes((enum quire_dtype)QUIRE_DTYPE_COUNT), 0);
 }
 END_TEST
 
@@ -200,13 +183,17 @@ int main(void)
 	Suite *suite = suite_create("dtype");
 	TCase *tcase = tcase_create("dtype");
 
+	exact_prepare();
 	suite_add_tcase(suite, tcase);
 	tcase_set_timeout(tcase, 60);
-	tcase_add_test(tcase, every_f16_and_bf16_widens_to_its_number);
-	tcase_add_test(tcase, what_was_widened_narrows_to_the_same_bits);
-	tcase_add_test(tcase, every_exponent_rounds_edge_fractions_to_nearest_even);
+	tcase_add_loop_test(tcase, every_narrow_number_widens_to_itself, QUIRE_F16,
+	                    QUIRE_DTYPE_COUNT);
+	tcase_add_loop_test(tcase, what_was_widened_narrows_to_the_same_bits, QUIRE_F16,
+	                    QUIRE_DTYPE_COUNT);
+	tcase_add_test(tcase, edges_round_to_nearest_even);
 	tcase_add_test(tcase, random_numbers_round_to_nearest_even);
 	tcase_add_test(tcase, known_numbers_convert_by_hand);
+	tcase_add_test(tcase, known_numbers_become_fp8_by_hand);
 	tcase_add_test(tcase, dtypes_have_names_and_sizes);
 	return run_suite(suite);
 }

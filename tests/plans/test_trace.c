@@ -251,11 +251,10 @@ static const struct {
 	{"\"cache\":", "\"cash\":", "cache must be an object, got nothing"},
 	{"\"pool\":", "\"pol\":", "pool must be an object, got nothing"},
 	{"\"limits\":{", "\"limits\":3,\"l\":{", "limits must be an object, got 3"},
-	{"\"NHD\"", "\"XYZ\"", "cache.layout must be \"NHD\", got \"XYZ\""},
-	{"\"NHD\"", "\"HND\"", "cache.layout \"HND\" is reserved in format 1"},
+	{"\"NHD\"", "\"XYZ\"", "cache.layout must be NHD, HND or MLA, got \"XYZ\""},
 	{"\"NHD\"", "7", "cache.layout must be a string of 1..15 bytes, got 7"},
-	{"\"bf16\"", "\"int8\"", "cache.dtype must be f32, f16 or bf16, got \"int8\""},
-	{"\"bf16\"", "\"e4m3\"", "cache.dtype \"e4m3\" is reserved in format 1"},
+	{"\"bf16\"", "\"int8\"",
+         "cache.dtype must be f32, f16, bf16, e4m3 or e5m2, got \"int8\""},
 	{"\"bf16\"", "\"12345678901234567\"", "cache.dtype must be a string of 1..15"},
 	{"\"num_layers\":1", "\"num_layers\":0",
          "cache.num_layers must be an integer 1.."},
@@ -604,19 +603,20 @@ END_TEST
 START_TEST(a_writer_refuses_the_header_that_a_reader_would)
 {
 	struct quire_trace_writer *writer = NULL;
-	struct quire_trace_header bad[7];
+	struct quire_trace_header bad[8];
 	struct quire_refusal refusal;
 
-	for (int i = 0; i < 7; i++)
+	for (int i = 0; i < 8; i++)
 		bad[i] = header;
-	strcpy(bad[0].layout, "HND");
+	strcpy(bad[0].layout, "NDH");
 	strcpy(bad[1].dtype, "int8");
 	bad[2].page_size = 0;
 	bad[3].num_pages = QUIRE_PAGES_MAX + 1;
 	bad[4].seq_tokens_max = -1;
 	strcpy(bad[5].source, "\xc3(");
 	memset(bad[6].source, 'x', sizeof(bad[6].source));
-	for (int i = 0; i < 7; i++)
+	strcpy(bad[7].layout, "MLA"); /* of two heads */
+	for (int i = 0; i < 8; i++)
 		ck_assert_int_eq(
 			quire_trace_create(temporary.path, &bad[i], &writer, &refusal),
 			QUIRE_INVALID);

@@ -64,7 +64,7 @@ static enum quire_status write_wrong_page(struct scene *scene,
 	const struct quire_slots slots = {.page = page, .offset = offset, .n = TOKENS};
 
 	return quire_cache_write_tokens(scene->f.cache, compute, 0, &slots, scene->rows,
-	                                scene->rows, QUIRE_F32, NULL);
+	                                scene->rows, QUIRE_F32, NULL, NULL);
 }
 
 static enum quire_status run(void *argument, const struct quire_plan *plan,

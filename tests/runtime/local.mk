@@ -140,6 +140,7 @@ TESTS += $(torture_stress)
 cmd_tests = \
 	%D%/test_cmd.sh \
 	%D%/test_cmd_check.sh \
+	%D%/test_cmd_layouts.sh \
 	%D%/test_cmd_refusals.sh \
 	%D%/test_cmd_stress.sh \
 	%D%/test_cmd_traces.sh

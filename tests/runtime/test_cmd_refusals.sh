@@ -98,8 +98,8 @@ for value in 0 65 -1 abc 2x '' 99999999999999999999; do
 	run 2 replay "--depth=$value" "$sample"
 	says "--depth must be an integer 1..64, got \"$value\""
 done
-run 2 replay --device cuda "$sample"
-says '--device must be cpu or cpu:inline, got "cuda"'
+run 2 replay --device gpu "$sample"
+says 'device: no such name'
 run 2 replay --threads mine "$sample"
 run 2 replay --pages 0 "$sample"
 run 2 replay --pages 1 "$sample"

@@ -233,7 +233,7 @@ static enum quire_status write_all_tokens(void *argument, const struct quire_pla
 
 	fill(rows, table->bucket_tokens, 1);
 	return quire_cache_write_tokens(f->cache, compute, 0, &slots, rows, rows,
-	                                QUIRE_F32, NULL);
+	                                QUIRE_F32, NULL, NULL);
 }
 
 START_TEST(padding_rows_write_to_the_sink_and_nowhere_else)
