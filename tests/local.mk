@@ -30,4 +30,4 @@ check-thread check-address:
 mutants:
 	$(SHELL) $(top_srcdir)/tests/mutants.sh
 
-.PHONY: check-thread check-address mutants
+.PHONY: check-thread check-address gpu-programs mutants

@@ -30,8 +30,9 @@ jobs=$(nproc 2>/dev/null || echo 2)
 mkdir -p "sanitize-$kind"
 cd "sanitize-$kind"
 if [ ! -e Makefile ] || [ -n "$(find "$source/configure" -newer config.status)" ]; then
-	"$source/configure" -q --disable-shared --without-cuda \
-		CFLAGS="-O1 -g -fno-omit-frame-pointer $flags" "$@"
+	flags="-O1 -g -fno-omit-frame-pointer $flags"
+	"$source/configure" -q --disable-shared --without-cuda CFLAGS="$flags" \
+		CXXFLAGS="$flags" "$@"
 fi
 TSAN_OPTIONS=halt_on_error=1 \
 	ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1 \

@@ -141,6 +141,7 @@ cmd_tests = \
 	%D%/test_cmd.sh \
 	%D%/test_cmd_check.sh \
 	%D%/test_cmd_layouts.sh \
+	%D%/test_cuda_replay.sh \
 	%D%/test_cmd_refusals.sh \
 	%D%/test_cmd_stress.sh \
 	%D%/test_cmd_traces.sh
@@ -165,3 +166,12 @@ EXTRA_DIST += %D%/bench_replay.sh
 
 TESTS += %D%/test_specification.sh
 EXTRA_DIST += %D%/test_specification.sh %D%/specification.py
+
+# The quire command whose CUDA device runs on the stand-in.
+%C%_quire_cuda_SOURCES = $(quire_SOURCES)
+%C%_quire_cuda_CPPFLAGS = $(AM_CPPFLAGS)
+%C%_quire_cuda_LDADD = $(CUDA_TEST_LIBS) $(JANSSON_LIBS)
+%C%_quire_cuda_LDFLAGS = $(CUDA_TEST_DEVICE)
+if HAVE_CXX
+check_PROGRAMS += %D%/quire_cuda
+endif
