@@ -21,6 +21,7 @@ TESTS += $(house_tests)
 EXTRA_DIST += $(house_tests) \
 	%D%/mutants \
 	%D%/mutants.sh \
+	%D%/mutants_thread \
 	%D%/run_suite.h \
 	%D%/sanitize.sh
 
@@ -29,5 +30,6 @@ check-thread check-address:
 
 mutants:
 	$(SHELL) $(top_srcdir)/tests/mutants.sh
+	$(SHELL) $(top_srcdir)/tests/mutants.sh --thread
 
 .PHONY: check-thread check-address gpu-programs mutants

@@ -1,11 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# mutants.sh [NAME...] - plants each fault of tests/mutants (or those named) in a copy of
-# the tree, one at a time, and demands that every test named with it fails.  Exits 1 on a
-# survivor, 2 when the list itself is wrong.
+# mutants.sh [--thread] [NAME...] - plants each fault of tests/mutants (or those named) in a
+# copy of the tree, one at a time, and demands that every test named with it fails.  With
+# --thread the faults are those of tests/mutants_thread, and the tests run under
+# ThreadSanitizer.  Exits 1 on a survivor, 2 when the list itself is wrong.
 set -eu
 source=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 seconds=120
+list=mutants
+flags='-O1 -g'
+if [ "${1:-}" = --thread ]; then
+	shift
+	list=mutants_thread
+	flags='-O1 -g -fsanitize=thread'
+	TSAN_OPTIONS=halt_on_error=1
+	CK_TIMEOUT_MULTIPLIER=20
+	export TSAN_OPTIONS CK_TIMEOUT_MULTIPLIER
+fi
 jobs=$(nproc 2>/dev/null || echo 2)
 
 fail() {
@@ -25,7 +36,8 @@ copy_and_configure() {
 		(cd "$tree" && tar -xf -)
 	[ -x "$tree/configure" ] || fail "no configure: run ./bootstrap build first"
 	(cd "$build" && "$tree/configure" -q --disable-shared --without-cuda \
-		CFLAGS='-O1 -g') >"$work/log" 2>&1 || fail_with_log "configure failed"
+		CFLAGS="$flags" CXXFLAGS="$flags") >"$work/log" 2>&1 ||
+		fail_with_log "configure failed"
 }
 
 # build_tests TESTS - builds those that are programs
@@ -33,6 +45,7 @@ build_tests() {
 	programs=
 	for test in $1; do
 		case $test in
+		*/test_cuda_*.sh) programs="$programs tests/runtime/quire_cuda" ;;
 		*.sh) programs="$programs quire" ;;
 		*) programs="$programs $test" ;;
 		esac
@@ -105,7 +118,7 @@ trap 'exit 130' INT TERM
 tree=$work/tree
 build=$work/build
 survivors=0
-lines=$(grep -v -e '^#' -e '^$' "$source/tests/mutants" |
+lines=$(grep -v -e '^#' -e '^$' "$source/tests/$list" |
 	while IFS= read -r line; do
 		! selected "${line%%|*}" || printf '%s\n' "$line"
 	done)
