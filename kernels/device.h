@@ -26,6 +26,17 @@
  *     for such an event fails with it too.
  *   - Memory that an operation names must stay valid until the operation is done.
  *
+ * On cuda, besides:
+ *   - A copy from or to memory that is not pinned may wait on the calling thread, and so
+ *     may one from host to host.
+ *   - When a stream fails, its kernels stop at once; copies that were queued before the
+ *     host has learned of it still run.
+ *   - quire_event_notify calls back in the order in which a stream's events were asked
+ *     for, all before quire_dstream_destroy of that stream returns.
+ *   - Work on a stream can be captured in a CUDA graph, host functions excepted, once the
+ *     same stream has run copy_pages with as many pairs, on a cache of as many pages: what
+ *     it needs in device memory is allocated then, and stays where it is.
+ *
  * Threads: a device stream may be used from any thread; two threads that use one stream
  *          at the same time get some order.  create and destroy exclude every other call
  *          on the same object.

@@ -32,7 +32,9 @@ enum quire_status quire_executor_init(struct quire_runtime *rt)
 	QUIRE_TRY(create_events(rt->device, executor->upload_events, depth));
 	QUIRE_TRY(create_events(rt->device, executor->step_events, 2 * depth));
 	QUIRE_TRY(quire_dstream_create(rt->device, "quire-upload", &executor->upload));
-	return quire_dstream_create(rt->device, "quire-compute", &executor->compute);
+	/* Copies on other streams wait for steps, not steps for them. */
+	return quire_dstream_create_with(rt->device, "quire-compute",
+	                                 QUIRE_PRIORITY_HIGH, &executor->compute);
 }
 
 /* Also ends what an unsuccessful init left half made. */
