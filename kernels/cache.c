@@ -3,6 +3,7 @@
 
 #include "kernels/cache_impl.h"
 #include "kernels/device_impl.h"
+#include "runtime/refuse_impl.h"
 
 #include <stdlib.h>
 
@@ -171,15 +172,15 @@ static enum quire_status check_tokens(const struct quire_cache *cache,
 	if (dstream->device != cache->device)
 		return quire_refuse_what(refusal_out, QUIRE_INVALID,
 		                         "dstream of another device");
-	status = quire_check_range(refusal_out, "layer", layer, 0,
+	status = quire_check_range(refusal_out, "layer", -1, layer, 0,
 	                           geometry->num_layers - 1);
 	if (status == QUIRE_OK)
-		status = quire_check_range(refusal_out, "n", slots->n, 0, n_max);
+		status = quire_check_range(refusal_out, "n", -1, slots->n, 0, n_max);
 	if (status == QUIRE_OK && slots->offset == NULL) {
-		status = quire_check_range(refusal_out, "first", slots->first, 0,
+		status = quire_check_range(refusal_out, "first", -1, slots->first, 0,
 		                           QUIRE_SEQ_TOKENS_MAX);
 		if (status == QUIRE_OK)
-			status = quire_check_range(refusal_out, "n", slots->n, 0,
+			status = quire_check_range(refusal_out, "n", -1, slots->n, 0,
 			                           QUIRE_SEQ_TOKENS_MAX - slots->first);
 	}
 	if (status == QUIRE_OK && slots->n > 0 && slots->page == NULL)
@@ -268,7 +269,7 @@ static enum quire_status move_pages(struct quire_cache *cache,
 		return quire_refuse_what(refusal_out, QUIRE_INVALID,
 		                         "dstream of another device");
 	/* More pairs than pages name some target twice. */
-	status = quire_check_range(refusal_out, "n", move->n, 0,
+	status = quire_check_range(refusal_out, "n", -1, move->n, 0,
 	                           cache->geometry.num_pages);
 	if (status != QUIRE_OK || move->n == 0)
 		return status;

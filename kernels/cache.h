@@ -6,7 +6,8 @@
  *
  * Every operation is queued on a device stream and returns at once.  The lists and rows
  * it names are memory that the device can read (on cpu: any memory; on cuda: device or
- * pinned memory), kept until the operation is done.  An operation of n = 0 does nothing.
+ * pinned memory), kept until the operation is done; rows and what is read overlap neither
+ * each other nor the storage.  An operation of n = 0 does nothing, on a failed stream too.
  *
  * Sizes and arguments are checked at the call; page ids, offsets and ends when the
  * operation runs, all of them before the first byte moves: one that is out of range fails
@@ -54,7 +55,8 @@ struct quire_slots {
 
 /*
  * A cache as a model's author describes it.  quire_cache_config_init fills in what is
- * named in brackets.
+ * named in brackets.  (Of the documented fields cpu_offload_pages, prefix_cache and
+ * prefix_cache_salt concern who owns pages, not where they are: no cache has them.)
  */
 struct quire_cache_config {
 	enum quire_layout layout; /* [NHD] */
@@ -220,6 +222,7 @@ quire_cache_export_layer(struct quire_cache *cache, int64_t layer,
  *           with n > 0; QUIRE_NO_MEMORY; the stream's failure.
  *           A slot named twice gets the bytes of its rows; of which one each, is not
  *           specified.
+ * Threads:  any, as the device stream (device.h).
  * Cost:     O(1) on the calling thread (cpu:inline: the work).
  * Source:   KVCache.write_tokens
  */
@@ -231,7 +234,7 @@ QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_cache_write_tokens(
 /*
  * quire_cache_read_tokens - gather slots of one layer
  * @out:     filled when done; [n, num_kv, num_kv_heads, head_dim] of the cache's dtype
- * Returns, Cost: as quire_cache_write_tokens.
+ * Returns, Threads, Cost: as quire_cache_write_tokens.
  * Source:   KVCache.read_tokens
  */
 QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_cache_read_tokens(
@@ -241,11 +244,12 @@ QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_cache_read_tokens(
 /*
  * quire_cache_copy_pages - copy whole pages: every layer, K and V, all tokens
  * @source, @target: page ids, kept until done; source[i] is copied to target[i]
- * @n:       pairs, 0 or more
+ * @n:       pairs, 0 .. num_pages
  * Returns:  as quire_cache_write_tokens; a target named twice is found when the operation
  *           runs, as an id out of range is.
  *           All sources are read before any target is written, so a page may be in both
  *           lists.
+ * Threads, Cost: as quire_cache_write_tokens.
  * Source:   KVCache.copy_pages
  */
 QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_cache_copy_pages(

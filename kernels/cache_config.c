@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "kernels/cache_impl.h"
-
+#include <quire/kernels/cache.h>
 #include <quire/runtime/limits.h>
+
+#include "runtime/refuse_impl.h"
 
 void quire_cache_config_init(struct quire_cache_config *config)
 {
@@ -27,14 +28,14 @@ static enum quire_status must_divide(struct quire_refusal *refusal_out, const ch
 static enum quire_status check_heads(const struct quire_cache_config *config,
                                      struct quire_refusal *refusal_out)
 {
-	enum quire_status status = quire_check_range(refusal_out, "num_ranks",
+	enum quire_status status = quire_check_range(refusal_out, "num_ranks", -1,
 	                                             config->num_ranks, 1, INT64_MAX);
 
 	if (status == QUIRE_OK)
-		status = quire_check_range(refusal_out, "num_kv_heads",
+		status = quire_check_range(refusal_out, "num_kv_heads", -1,
 		                           config->num_kv_heads, 1, INT64_MAX);
 	if (status == QUIRE_OK)
-		status = quire_check_range(refusal_out, "num_qo_heads",
+		status = quire_check_range(refusal_out, "num_qo_heads", -1,
 		                           config->num_qo_heads, 0, INT64_MAX);
 	if (status != QUIRE_OK)
 		return status;
@@ -54,7 +55,8 @@ static enum quire_status check_length(const struct quire_cache_config *config,
 
 	if (max > QUIRE_SEQ_TOKENS_MAX)
 		max = QUIRE_SEQ_TOKENS_MAX;
-	return quire_check_range(refusal_out, "max_seq_len", config->max_seq_len, 1, max);
+	return quire_check_range(refusal_out, "max_seq_len", -1, config->max_seq_len, 1,
+	                         max);
 }
 
 enum quire_status quire_cache_config_shape(const struct quire_cache_config *config,
@@ -67,7 +69,7 @@ enum quire_status quire_cache_config_shape(const struct quire_cache_config *conf
 
 	/* In the shape this field has another name. */
 	if (status == QUIRE_OK)
-		status = quire_check_range(refusal_out, "max_num_pages",
+		status = quire_check_range(refusal_out, "max_num_pages", -1,
 		                           config->max_num_pages, 1, QUIRE_PAGES_MAX);
 	if (status != QUIRE_OK)
 		return status;

@@ -2,11 +2,9 @@
 #ifndef QUIRE_KERNELS_CACHE_IMPL_H
 #define QUIRE_KERNELS_CACHE_IMPL_H
 /*
- * What cache.c and cache_view.c share.
+ * A cache, for cache.c and cache_view.c.
  */
 #include <quire/kernels/cache.h>
-
-#include "runtime/refuse_impl.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -23,15 +21,5 @@ struct quire_cache {
 
 /* quire_cache_release - end one name */
 void quire_cache_release(struct quire_cache *cache);
-
-static inline enum quire_status quire_check_range(struct quire_refusal *refusal_out,
-                                                  const char *what, int64_t got,
-                                                  int64_t min, int64_t max)
-{
-	if (got < min || got > max)
-		return quire_refuse_bound(refusal_out, QUIRE_INVALID, what, -1, got,
-		                          got < min ? min : max);
-	return QUIRE_OK;
-}
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "kernels/cache_impl.h"
 #include "kernels/device_impl.h"
+#include "runtime/refuse_impl.h"
 
 #include <stdlib.h>
 
@@ -18,18 +19,18 @@ static enum quire_status check_chunk(const struct quire_geometry *geometry,
                                      const struct quire_chunk *chunk,
                                      struct quire_refusal *refusal_out)
 {
-	enum quire_status status = quire_check_range(refusal_out, "layer", chunk->layer,
-	                                             0, geometry->num_layers - 1);
+	enum quire_status status = quire_check_range(
+		refusal_out, "layer", -1, chunk->layer, 0, geometry->num_layers - 1);
 
 	if (status == QUIRE_OK)
-		status = quire_check_range(refusal_out, "page", chunk->page, 0,
+		status = quire_check_range(refusal_out, "page", -1, chunk->page, 0,
 		                           geometry->num_pages - 1);
 	if (status == QUIRE_OK)
-		status = quire_check_range(refusal_out, "first", chunk->first, 0,
+		status = quire_check_range(refusal_out, "first", -1, chunk->first, 0,
 		                           geometry->page_size);
 	if (status == QUIRE_OK)
-		status = quire_check_range(refusal_out, "end", chunk->end, chunk->first,
-		                           geometry->page_size);
+		status = quire_check_range(refusal_out, "end", -1, chunk->end,
+		                           chunk->first, geometry->page_size);
 	return status;
 }
 
@@ -126,7 +127,7 @@ enum quire_status quire_cache_layer_view(const struct quire_cache *cache, int64_
                                          struct quire_refusal *refusal_out)
 {
 	const struct quire_geometry *geometry = &cache->geometry;
-	enum quire_status status = quire_check_range(refusal_out, "layer", layer, 0,
+	enum quire_status status = quire_check_range(refusal_out, "layer", -1, layer, 0,
 	                                             geometry->num_layers - 1);
 	int64_t stride = geometry->page_stride;
 	int64_t sizes[QUIRE_TENSOR_DIMS_MAX];

@@ -147,7 +147,8 @@ QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_dstream_synchronize(
 
 /*
  * quire_dstream_wait_event - later operations of the stream wait for the event
- * Returns:  QUIRE_OK; QUIRE_NO_MEMORY; the stream's failure.
+ * Returns:  QUIRE_OK; QUIRE_INVALID: an event of another device; QUIRE_NO_MEMORY; the
+ *           stream's failure.
  * Cost:     queues; never waits on the calling thread.
  */
 QUIRE_API QUIRE_MUST_CHECK enum quire_status
@@ -159,8 +160,8 @@ quire_dstream_wait_event(struct quire_dstream *dstream, struct quire_event *even
  * @ranges:  borrowed: the list is copied at the call, the memory it names is kept until
  *           done
  * @n:       0 or more
- * Returns:  QUIRE_OK; QUIRE_INVALID: a negative size; QUIRE_NO_MEMORY; the stream's
- *           failure.
+ * Returns:  QUIRE_OK; QUIRE_INVALID: a negative size, NULL with bytes; QUIRE_NO_MEMORY;
+ *           the stream's failure.
  * Cost:     queues; never waits on the calling thread.
  */
 QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_dstream_copy(
@@ -172,7 +173,8 @@ QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_dstream_copy(
  *           call functions of the device.  A return other than QUIRE_OK fails the stream
  *           with it (QUIRE_AGAIN, which means not yet, with QUIRE_CALLBACK).
  * @argument: kept until the function returned
- * Returns:  QUIRE_OK; QUIRE_NO_MEMORY; the stream's failure.
+ * Returns:  QUIRE_OK; QUIRE_INVALID: function is NULL; QUIRE_NO_MEMORY; the stream's
+ *           failure.
  * Source:   cudaLaunchHostFunc
  */
 QUIRE_API QUIRE_MUST_CHECK enum quire_status
@@ -194,8 +196,9 @@ QUIRE_API void quire_event_destroy(struct quire_event *event);
 
 /*
  * quire_event_record - the event is done when everything queued on the stream so far is
- * Returns:  QUIRE_OK; QUIRE_NO_MEMORY.  On a failed stream it still records: the event is
- *           then done and answers with the failure.
+ * Returns:  QUIRE_OK; QUIRE_INVALID: an event of another device; QUIRE_NO_MEMORY.  On a
+ *           failed stream it still records: the event is then done and answers with the
+ *           failure.
  */
 QUIRE_API QUIRE_MUST_CHECK enum quire_status
 quire_event_record(struct quire_event *event, struct quire_dstream *dstream);
@@ -231,7 +234,7 @@ quire_event_elapsed(struct quire_event *first, struct quire_event *last, int64_t
  * @function: called once, on a thread of the device or at once on this one; it must be
  *           short and may not call functions of the device
  * @argument: kept until the function returned
- * Returns:  QUIRE_OK; QUIRE_NO_MEMORY.
+ * Returns:  QUIRE_OK; QUIRE_INVALID: function is NULL; QUIRE_NO_MEMORY.
  */
 QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_event_notify(
 	struct quire_event *event, void (*function)(void *argument), void *argument);

@@ -6,15 +6,15 @@
  *
  * Source: DLPack, dlpack.h; the layout is the same in all versions since 0.5.
  */
-#if defined(__has_include)
+/* A copy of it under another name, as PyTorch has one, may be there already. */
+#if !defined(DLPACK_DLPACK_H_) && defined(__has_include)
 #if __has_include(<dlpack/dlpack.h>)
-#define QUIRE_HAVE_DLPACK_HEADER
+#include <dlpack/dlpack.h>
 #endif
 #endif
 
-#ifdef QUIRE_HAVE_DLPACK_HEADER
-#include <dlpack/dlpack.h>
-#else
+#ifndef DLPACK_DLPACK_H_
+#define DLPACK_DLPACK_H_
 #include <stdint.h>
 
 #ifdef __cplusplus

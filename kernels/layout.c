@@ -21,8 +21,8 @@ static enum quire_status check_fields(const struct quire_shape *shape,
 		int64_t min;
 		int64_t max;
 	} fields[] = {
-		{"layout", (int64_t)shape->layout, 0, QUIRE_LAYOUT_COUNT - 1},
-		{"dtype", (int64_t)shape->dtype, 0, QUIRE_DTYPE_COUNT - 1},
+		{"layout", (int)shape->layout, 0, QUIRE_LAYOUT_COUNT - 1},
+		{"dtype", (int)shape->dtype, 0, QUIRE_DTYPE_COUNT - 1},
 		{"num_layers", shape->num_layers, 1, NBYTES_MAX},
 		{"num_pages", shape->num_pages, 1, QUIRE_PAGES_MAX},
 		{"page_size", shape->page_size, 1, QUIRE_PAGE_SIZE_MAX},
@@ -31,16 +31,10 @@ static enum quire_status check_fields(const struct quire_shape *shape,
 		{"head_dim", shape->head_dim, 1, NBYTES_MAX},
 	};
 
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-		if (fields[i].value < fields[i].min)
-			return quire_refuse_bound(refusal_out, QUIRE_INVALID,
-			                          fields[i].name, -1, fields[i].value,
-			                          fields[i].min);
-		if (fields[i].value > fields[i].max)
-			return quire_refuse_bound(refusal_out, QUIRE_INVALID,
-			                          fields[i].name, -1, fields[i].value,
-			                          fields[i].max);
-	}
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		QUIRE_TRY(quire_check_range(refusal_out, fields[i].name, -1,
+		                            fields[i].value, fields[i].min,
+		                            fields[i].max));
 	return QUIRE_OK;
 }
 

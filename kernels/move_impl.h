@@ -41,14 +41,15 @@ static inline QUIRE_HOST_DEVICE struct quire_place
 quire_slot_place(const struct quire_slots *slots, int64_t page_size, int64_t i)
 {
 	struct quire_place place;
-	/* Both fit in 32 bits (limits.h), in which a division is much cheaper. */
-	uint32_t token = (uint32_t)(slots->first + i);
-	uint32_t size = (uint32_t)page_size;
 
 	if (slots->offset != NULL) {
 		place.page = slots->page[i];
 		place.token = slots->offset[i];
 	} else {
+		/* Both fit in 32 bits (limits.h), where a division is much cheaper. */
+		uint32_t token = (uint32_t)(slots->first + i);
+		uint32_t size = (uint32_t)page_size;
+
 		place.page = slots->page[token / size];
 		place.token = token % size;
 	}

@@ -134,12 +134,9 @@ static enum quire_status check_bucket(const struct quire_runtime *rt,
 
 /* Is a number of the built-in work inside [0, bound)?  Named by the entry's place. */
 static enum quire_status check_index(struct quire_refusal *refusal, const char *what,
-                                     int32_t place, int64_t got, int64_t bound)
+                                     int32_t place, int64_t got, int64_t num)
 {
-	if (got < 0 || got >= bound)
-		return quire_refuse_bound(refusal, QUIRE_INVALID, what, place, got,
-		                          bound);
-	return QUIRE_OK;
+	return quire_check_range(refusal, what, place, got, 0, num - 1);
 }
 
 static enum quire_status check_write(const struct quire_runtime *rt,

@@ -59,4 +59,15 @@ static inline enum quire_status quire_refuse_bound(struct quire_refusal *refusal
 	                                                        .expected = expected});
 }
 
+/* INVALID unless min <= got <= max. */
+static inline enum quire_status quire_check_range(struct quire_refusal *refusal_out,
+                                                  const char *what, int64_t index,
+                                                  int64_t got, int64_t min, int64_t max)
+{
+	if (got < min || got > max)
+		return quire_refuse_bound(refusal_out, QUIRE_INVALID, what, index, got,
+		                          got < min ? min : max);
+	return QUIRE_OK;
+}
+
 #endif

@@ -144,6 +144,11 @@ static void add_sentence(struct sentence *s, const struct quire_refusal *r)
 	case QUIRE_BROKEN:
 		add_broken(s, r);
 		return;
+	case QUIRE_NO_MEMORY:
+		add_other(s, r);
+		if (r->requested)
+			add(s, ", %" PRId64 " bytes", r->requested);
+		return;
 	case QUIRE_AGAIN:
 		add_other(s, r);
 		if (r->free != 0 || r->retiring != 0 || r->owned != 0)

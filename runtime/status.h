@@ -67,7 +67,8 @@ enum quire_status {
  *   STALE      request, label, expected (the segment's `at`), got (the stream's length)
  *   LIMIT      what (the limit), got, expected (the bound)
  *   INVALID    what (the argument), index (its place in a list or -1), got, expected
- *              (bound)
+ *              (bound); page, where a target is named twice
+ *   NO_MEMORY  what; requested (bytes) where it is known, otherwise 0
  *   NOT_OWNED  page, index (its place in the list)
  *   BROKEN     what (the rule), page or request and label
  *   IO, FORMAT what, line (1-based; 0: the whole file)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Every public header compiles by itself, without a warning, as C11 and (where there is a
-# C++ compiler) as C++11.
+# C++ compiler) as C++11; DLPack's also behind another copy of what it declares.
 set -eu
 public_headers=${public_headers?run it with make check}
 include=${top_builddir?run it with make check}/include
@@ -37,4 +37,14 @@ for header in $public_headers; do
 	# shellcheck disable=SC2086
 	[ -z "$test_cxx" ] || compiles "$work/one.cpp" $test_cxx -std=c++11 || wrong=1
 done
+
+# DLPack's declarations may have come from another copy of its header, which has its guard.
+{
+	sed -n '/^typedef/,/^}/p; /^#define DLPACK/p' "$include/quire/kernels/dlpack.h"
+	echo '#include <quire/kernels/cache.h>'
+	echo 'extern DLManagedTensor *one;'
+} | sed '1i #include <stdint.h>' >"$work/copy.c"
+grep -q '^typedef struct DLManagedTensor' "$work/copy.c" || wrong=1
+# shellcheck disable=SC2086
+compiles "$work/copy.c" $CC -std=c11 || wrong=1
 exit "$wrong"

@@ -32,7 +32,7 @@ enum {
 };
 
 static const struct argp_option option_list[] = {
-	{"device", KEY_DEVICE, "NAME", 0, "cpu, cpu:inline, cpu:N, cuda or cuda:N (cpu)",
+	{"device", KEY_DEVICE, "NAME", 0, "cpu, cpu:inline, cpu:N, cuda[:N][+checks] (cpu)",
          0},
 	{"depth", KEY_DEPTH, "N", 0, "Plan slots, 1..64 (2)", 0},
 	{"pages", KEY_PAGES, "N", 0,
