@@ -151,6 +151,7 @@ static const struct {
 	{QUIRE_NOT_OWNED, {"1001", "1002"}},
 	{QUIRE_DEVICE, {"the device failed", "the-argument"}},
 	{QUIRE_CALLBACK, {"a callback failed", "the-argument"}},
+	{QUIRE_NO_MEMORY, {"out of memory", "the-argument", "1006"}},
 	{QUIRE_BROKEN, {"the-argument", "1012", "the-label"}},
 	{QUIRE_IO, {"the-argument", "1003"}},
 	{QUIRE_FORMAT, {"the-argument", "1003"}},

@@ -159,6 +159,8 @@ START_TEST(built_in_work_outside_its_streams_is_invalid_and_named)
 		{.kind = QUIRE_WORK_WRITE, .layer = 2, .write = {.k = rows, .v = rows}},
 		{.kind = QUIRE_WORK_WRITE, .write = {.table = 1, .k = rows, .v = rows}},
 		{.kind = QUIRE_WORK_WRITE, .write = {.dtype = 17, .k = rows, .v = rows}},
+		{.kind = QUIRE_WORK_WRITE,
+	         .write = {.dtype = QUIRE_FP8_E4M3, .k = rows, .v = rows}},
 		{.kind = QUIRE_WORK_WRITE, .write = {.k = rows}},
 		{.kind = QUIRE_WORK_READ, .layer = -1, .read = {.count = 1, .out = rows}},
 		{.kind = QUIRE_WORK_READ,
@@ -191,6 +193,35 @@ START_TEST(built_in_work_outside_its_streams_is_invalid_and_named)
 	ck_assert_int_eq(stats_of(&f).pages_taken, 0);
 	step.num_work = 1;
 	ck_assert_int_eq(submit_now(&f, &step).refusal.status, QUIRE_OK);
+	fixture_end(&f);
+}
+END_TEST
+
+/* Two layers of 8 pages of 4 latents of 2 elements. */
+START_TEST(under_mla_a_write_has_no_v_and_a_read_half_the_rows)
+{
+	struct fixture f;
+	const struct quire_shape shape = {QUIRE_MLA, QUIRE_F32, 2, 8, 4, 1, 2};
+	float rows[] = {1, 2, 3, 4, 5, 6};
+	float out[6] = {0};
+	const struct quire_segment segment = {.request = 1, .span = 3, .at = 0};
+	struct quire_work work[] = {
+		{.kind = QUIRE_WORK_WRITE, .layer = 1, .write = {.k = rows, .v = rows}},
+		{.kind = QUIRE_WORK_READ, .layer = 1, .read = {.count = 3, .out = out}},
+	};
+	struct quire_step step = {
+		.segments = &segment, .num_segments = 1, .work = work, .num_work = 2};
+
+	fixture_begin(&f, "cpu:inline", 8, 4);
+	quire_cache_destroy(f.cache);
+	ck_assert_int_eq(quire_cache_create(f.device, &shape, &f.cache, NULL), QUIRE_OK);
+	f.config.cache = f.cache;
+	fixture_create(&f);
+	ck_assert_int_eq(open_now(&f, 1), QUIRE_OK);
+	ck_assert_int_eq(submit_now(&f, &step).refusal.status, QUIRE_INVALID);
+	work[0].write.v = NULL;
+	ck_assert_int_eq(submit_now(&f, &step).refusal.status, QUIRE_OK);
+	ck_assert_mem_eq(out, rows, sizeof(rows));
 	fixture_end(&f);
 }
 END_TEST
@@ -477,6 +508,7 @@ static Suite *suite(void)
 	tcase_add_test(work, built_in_reads_gather_any_part_of_a_context);
 	tcase_add_test(work, a_built_in_page_copy_moves_every_layer_of_one_page);
 	tcase_add_test(work, built_in_work_outside_its_streams_is_invalid_and_named);
+	tcase_add_test(work, under_mla_a_write_has_no_v_and_a_read_half_the_rows);
 	tcase_add_test(tables, padding_rows_write_to_the_sink_and_nowhere_else);
 	tcase_add_test(tables, tokens_that_are_not_committed_do_not_count);
 	tcase_add_test(tables, a_block_table_lists_each_rows_pages);
