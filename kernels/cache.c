@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+_Static_assert(QUIRE_STORAGE_ALIGN == 16, "a refusal names it");
+
 static enum quire_status take_storage(struct quire_cache *cache,
                                       struct quire_refusal *refusal_out)
 {
@@ -31,10 +33,8 @@ static enum quire_status use_storage(struct quire_cache *cache, void *storage,
 	if (storage == NULL)
 		return quire_refuse_what(refusal_out, QUIRE_INVALID, "storage is NULL");
 	if ((uintptr_t)storage % QUIRE_STORAGE_ALIGN != 0)
-		return quire_refuse_bound(
-			refusal_out, QUIRE_INVALID,
-			"storage: its address modulo the alignment", -1,
-			(int64_t)((uintptr_t)storage % QUIRE_STORAGE_ALIGN), 0);
+		return quire_refuse_what(refusal_out, QUIRE_INVALID,
+		                         "storage: its address is not a multiple of 16");
 	if (storage_bytes < cache->geometry.nbytes)
 		return quire_refuse_bound(refusal_out, QUIRE_INVALID, "storage_bytes", -1,
 		                          storage_bytes, cache->geometry.nbytes);

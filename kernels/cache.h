@@ -15,6 +15,8 @@
  * operation is written.  A cuda device looks at them only where it was asked to
  * (device.h).
  *
+ * Conversions raise no signal, whatever floating-point exceptions the caller unmasked.
+ *
  * Rows of several kinds are arrays without gaps.  num_kv is 2, K at 0 and V at 1; under
  * MLA it is 1, the latent.
  *
@@ -40,8 +42,9 @@ struct quire_cache;
  *
  *   offset != NULL   slot i is token offset[i] of page[i]
  *   offset == NULL   page[] lists the pages of one stream, and slot i is token first + i
- *   of it:
- *                    token (first + i) mod page_size of page[(first + i) / page_size]
+ *                    of it: token (first + i) mod page_size of page[(first + i) /
+ *                    page_size].  Of page[] the entries from first / page_size up to
+ *                    (first + n - 1) / page_size are looked at.
  */
 struct quire_slots {
 	const int32_t *page;
@@ -92,7 +95,7 @@ QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_cache_config_shape(
 
 /*
  * quire_cache_create - zeroed storage for a shape on a device
- * @device:  kept until the cache and the last of its exports are gone
+ * @device:  retained: quire_device_destroy may come before quire_cache_destroy
  * @shape:   borrowed
  * @cache_out: given; end it with quire_cache_destroy
  * @refusal_out: filled on refusal; NULL allowed
@@ -107,7 +110,7 @@ quire_cache_create(struct quire_device *device, const struct quire_shape *shape,
  * quire_cache_create_on - a cache on storage that the caller owns
  * @storage: device memory, kept until the cache and the last of its exports are gone; its
  *           content stays
- * @storage_bytes: at least those of the shape
+ * @storage_bytes: at least the nbytes of quire_geometry_init
  * Returns:  as quire_cache_create; QUIRE_INVALID {what: "storage", "storage_bytes"}: NULL
  *           or not a multiple of QUIRE_STORAGE_ALIGN, too small.
  */
@@ -153,7 +156,9 @@ struct quire_chunk {
  * @num_out: filled; how many
  * @bytes_out: filled; the size of each, (end - first) * token_stride * element_bytes
  * Returns:  QUIRE_OK; QUIRE_INVALID {what: layer, page, first, end}; QUIRE_LIMIT {what:
- *           "pointers_max"}.
+ *           "pointers_max", expected: what is needed}.
+ *           The chunks of a whole page follow one another: one transfer of num * bytes
+ *           takes them all.
  * Threads:  any.
  * Source:   KVCache.chunk_ptrs
  */
@@ -200,7 +205,9 @@ quire_cache_layer_view(const struct quire_cache *cache, int64_t layer,
 /*
  * quire_cache_export_layer - a layer for another library, by DLPack
  * @tensor_out: given; its deleter, from any thread, ends it.  Until then the storage
- *           stays, whatever becomes of the cache.
+ *           stays, whatever becomes of the cache.  Nothing orders it with device streams:
+ *           synchronize first, or wait for an event.  (NumPy makes a tensor of this
+ *           version of DLPack read-only, and has no bf16 or fp8.)
  * Returns:  QUIRE_OK; QUIRE_INVALID {what: "layer"}; QUIRE_NO_MEMORY.
  * Threads:  any.
  */
@@ -213,15 +220,16 @@ quire_cache_export_layer(struct quire_cache *cache, int64_t layer,
  * @slots:   borrowed struct; its lists kept until done
  * @k, @v:   kept until done; rows [n, num_kv_heads, head_dim] of @dtype; under MLA k is
  *           the latent and v is NULL
- * @dtype:   f32, f16 or bf16, converted to the cache's dtype: round to nearest even, NaN
- *           and infinities kept, fp8 saturating; or the cache's own, copied
+ * @dtype:   f32, f16 or bf16, converted to the cache's dtype; or the cache's own, copied.
+ *           Rounded to nearest even, NaN kept; beyond the largest value f16 and bf16 get
+ *           infinity, fp8 its largest value, for infinities too
  * @out:     NULL, or filled when done with what was written, read back: as
  *           quire_cache_read_tokens
  * @refusal_out: filled on refusal; NULL allowed
  * Returns:  QUIRE_OK: queued; QUIRE_INVALID: layer, n, first or dtype out of range, NULL
  *           with n > 0; QUIRE_NO_MEMORY; the stream's failure.
- *           A slot named twice gets the bytes of its rows; of which one each, is not
- *           specified.
+ *           Where a slot is named twice, each of its bytes comes from one of those rows;
+ *           from which, is not specified.
  * Threads:  any, as the device stream (device.h).
  * Cost:     O(1) on the calling thread (cpu:inline: the work).
  * Source:   KVCache.write_tokens

@@ -18,10 +18,10 @@ void quire_cache_config_init(struct quire_cache_config *config)
 }
 
 static enum quire_status must_divide(struct quire_refusal *refusal_out, const char *what,
-                                     int64_t got, int64_t by)
+                                     int64_t value, int64_t by)
 {
-	if (got % by != 0)
-		return quire_refuse_bound(refusal_out, QUIRE_INVALID, what, -1, got, by);
+	if (value % by != 0)
+		return quire_refuse_what(refusal_out, QUIRE_INVALID, what);
 	return QUIRE_OK;
 }
 

@@ -5,8 +5,8 @@
  * Converters of runs of elements on the CPU: a table of them for each kind of vector
  * instructions.  All give the same bits, those of dtype_impl.h, for every source, NaNs
  * and subnormals included, whatever the caller's rounding mode and flushing of
- * subnormals.  They may set the flags of floating-point exceptions; these must be masked,
- * as they are unless a program unmasks them.
+ * subnormals.  They may set the flags of floating-point exceptions; these must be masked:
+ * those who convert see to it, whatever a program unmasks.
  *
  * Every converter is one loop over whole lines (64 bytes) of the target.  What a run has
  * before its first and after its last whole line is converted in a line of its own, so

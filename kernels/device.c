@@ -37,7 +37,7 @@ enum quire_status quire_device_create(const char *name, struct quire_device **de
 		*device_out = device;
 		return QUIRE_OK;
 	}
-	return quire_refuse_what(refusal_out, QUIRE_INVALID, "device: no such name");
+	return quire_refuse_what(refusal_out, QUIRE_INVALID, QUIRE_NO_SUCH_DEVICE);
 }
 
 void quire_device_destroy(struct quire_device *device)

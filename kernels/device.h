@@ -7,8 +7,9 @@
  *   cpu         asynchronous: every device stream is a worker thread, events are real
  *   cpu:inline  at once: every operation is done when the call returns
  *   cpu:N       N from 1 to 64: as cpu, and N - 1 threads of the device help the streams'
- *               workers with moves of 16 rows and 512 KiB or more: one stream at a time,
- *               while the others' workers go on alone
+ *               workers with moves of 16 rows and 512 KiB or more, each with 256 KiB or
+ *               more and never more of them than CPUs: one stream at a time, while the
+ *               others' workers go on alone
  *
  *   cuda        the current CUDA device; cuda:N, the N-th.  With "+checks" behind it page
  *               ids, offsets and ends are looked at, on the device, before an operation
@@ -22,8 +23,9 @@
  *     event that was never recorded counts as done.
  *   - A failed operation fails its device stream for good: later operations on it do
  *     nothing, events recorded on it are done and answer with the failure, and the next
- *     call on the stream or a synchronize reports the first failure.  A stream that waits
- *     for such an event fails with it too.
+ *     call on the stream or a synchronize reports the first failure (on cpu:inline, the
+ *     failing call itself).  A stream that waits for such an event fails with it too.
+ *     Memory and caches are as good as before: end the stream and make another.
  *   - Memory that an operation names must stay valid until the operation is done.
  *
  * On cuda, besides:
@@ -112,7 +114,7 @@ enum quire_priority {
 
 /*
  * quire_dstream_create_with - a device stream
- * @name:    borrowed, up to 15 characters: the worker thread's name
+ * @name:    borrowed: the worker thread's name, of which 15 characters are kept
  * @priority: a wish; on cpu all are equal
  * @dstream_out: given; end it with quire_dstream_destroy
  * Returns:  QUIRE_OK; QUIRE_NO_MEMORY; QUIRE_DEVICE; QUIRE_INVALID: no such priority.
@@ -138,7 +140,7 @@ QUIRE_API void *quire_dstream_native(const struct quire_dstream *dstream);
 
 /*
  * quire_dstream_synchronize - wait until everything queued so far is done
- * @refusal_out: filled on refusal: what failed first and where; NULL allowed
+ * @refusal_out: filled on refusal: what failed first; NULL allowed
  * Returns:  QUIRE_OK; QUIRE_DEVICE or the status of the first operation that failed.
  * Cost:     waits for the device.
  */

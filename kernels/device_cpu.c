@@ -4,6 +4,8 @@
 #include "kernels/device_cpu_impl.h"
 #include "runtime/refuse_impl.h"
 
+#include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,10 +21,14 @@
 /* Of a stream on cpu:N: more than one socket's memory can use. */
 #define THREADS_MAX 64
 
-/* Less is done as soon by one thread: it gets most of the memory's bandwidth by itself,
- * and a helper that has to be woken comes when half of this is done. */
-#define SPLIT_ROWS_MIN  16
-#define SPLIT_BYTES_MIN (INT64_C(512) << 10)
+/* Of each part.  Two smaller ones are done as soon by one thread: it gets most of the
+ * memory's bandwidth by itself, and a helper that has to be woken comes when half of
+ * the work is done. */
+#define PART_ROWS_MIN  8
+#define PART_BYTES_MIN (INT64_C(256) << 10)
+
+/* To walk past one row takes as long as to copy so much. */
+#define WALK_BYTES 64
 
 /* Looks for the next work before a thread sleeps: some 10 us, about what it costs to be
  * woken. */
@@ -50,6 +56,7 @@ struct cpu_team {
 	_Atomic unsigned posted; /* works so far */
 	int sleepers;
 	bool closing;
+	int parts_max; /* of one work: no more than threads, nor than CPUs for them */
 	int num_helpers;
 	pthread_t helpers[];
 };
@@ -123,12 +130,16 @@ int quire_cpu_thread_start(pthread_t *thread, const char *name,
 	char short_name[THREAD_NAME_BYTES];
 	sigset_t all;
 	sigset_t before;
+	uint32_t float_before = quire_cpu_float_get();
 	int error;
 
-	/* Signals are for the program's own threads. */
+	/* Signals are for the program's own threads, those of floating-point exceptions
+	 * too. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
+	quire_cpu_float_set(CPU_FLOAT_DEFAULT);
 	error = pthread_create(thread, NULL, function, argument);
+	quire_cpu_float_set(float_before);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (error == 0 && name != NULL) {
 		snprintf(short_name, sizeof(short_name), "%s", name);
@@ -214,41 +225,68 @@ static void await_done(struct cpu_team *team)
 		pthread_cond_wait(&team->done, &team->lock);
 }
 
-int quire_cpu_parts_max(const struct cpu_team *team)
+int quire_cpu_parts(const struct cpu_team *team, int64_t rows, int64_t bytes)
 {
-	return team != NULL ? team->num_helpers + 1 : 1;
+	int64_t parts = bytes / PART_BYTES_MIN;
+
+	if (parts > rows / PART_ROWS_MIN)
+		parts = rows / PART_ROWS_MIN;
+	if (team == NULL || parts < 1)
+		return 1;
+	return parts < team->parts_max ? (int)parts : team->parts_max;
 }
 
-void quire_cpu_split(struct cpu_team *team, int64_t rows, int64_t bytes, cpu_part part,
-                     void *argument)
+int quire_cpu_parts_walking(const struct cpu_team *team, int64_t rows, int64_t bytes)
 {
-	if (team == NULL || rows < SPLIT_ROWS_MIN || bytes < SPLIT_BYTES_MIN ||
-	    pthread_mutex_trylock(&team->turn) != 0) {
+	int parts = quire_cpu_parts(team, rows, bytes);
+
+	/* None walks longer than it copies. */
+	if (parts > 1 && parts > bytes / rows / WALK_BYTES)
+		parts = (int)(bytes / rows / WALK_BYTES);
+	return parts > 1 ? parts : 1;
+}
+
+void quire_cpu_split(struct cpu_team *team, int parts, cpu_part part, void *argument)
+{
+	if (parts <= 1 || pthread_mutex_trylock(&team->turn) != 0) {
 		part(argument, 0, 1);
 		return;
 	}
 	pthread_mutex_lock(&team->lock);
 	team->part = part;
 	team->argument = argument;
-	team->parts = quire_cpu_parts_max(team);
+	team->parts = parts;
 	team->next = 0;
-	atomic_store_explicit(&team->left, team->parts, memory_order_relaxed);
+	atomic_store_explicit(&team->left, parts, memory_order_relaxed);
 	atomic_fetch_add_explicit(&team->posted, 1, memory_order_relaxed);
-	if (team->sleepers > 0)
-		pthread_cond_broadcast(&team->work);
+	for (int i = 1; i < parts && i <= team->sleepers; i++)
+		pthread_cond_signal(&team->work);
 	do_parts(team);
 	await_done(team);
 	pthread_mutex_unlock(&team->lock);
 	pthread_mutex_unlock(&team->turn);
 }
 
+/* On which the threads made by this one may run. */
+static int count_cpus(void)
+{
+	cpu_set_t cpus;
+
+	/* It fails where there are more than a set has room for. */
+	if (sched_getaffinity(0, sizeof(cpus), &cpus) != 0)
+		return INT_MAX;
+	return CPU_COUNT(&cpus);
+}
+
 enum quire_status quire_cpu_team_create(int num_helpers, struct cpu_team **team_out)
 {
 	size_t bytes = sizeof(struct cpu_team) + (size_t)num_helpers * sizeof(pthread_t);
 	struct cpu_team *team = calloc(1, bytes);
+	int cpus = count_cpus();
 
 	if (team == NULL)
 		return QUIRE_NO_MEMORY;
+	team->parts_max = cpus < num_helpers + 1 ? cpus : num_helpers + 1;
 	pthread_mutex_init(&team->turn, NULL);
 	pthread_mutex_init(&team->lock, NULL);
 	pthread_cond_init(&team->work, NULL);
@@ -324,15 +362,18 @@ static const struct quire_device_ops cpu_ops = {
 	.copy_pages = quire_cpu_copy_pages,
 };
 
-/* ":N" -> N, threads of a stream; others: -1 */
+/* ":N" -> N, threads of a stream, INT64_MAX when it is larger; others: -1 */
 static int64_t parse_threads(const char *rest)
 {
 	int64_t threads = 0;
 
-	if (rest[0] != ':' || rest[1] < '0' || rest[1] > '9' || strlen(rest) > 10)
+	if (rest[0] != ':' || rest[1] < '0' || rest[1] > '9' ||
+	    (rest[1] == '0' && rest[2] != '\0'))
 		return -1;
 	for (rest++; *rest >= '0' && *rest <= '9'; rest++)
-		threads = threads * 10 + (*rest - '0');
+		if (__builtin_mul_overflow(threads, 10, &threads) ||
+		    __builtin_add_overflow(threads, *rest - '0', &threads))
+			threads = INT64_MAX;
 	return *rest == '\0' ? threads : -1;
 }
 
@@ -347,7 +388,7 @@ enum quire_status quire_device_create_cpu(const char *rest,
 
 	if (threads < 0)
 		return quire_refuse_what(refusal_out, QUIRE_INVALID,
-		                         "device: no such name");
+		                         QUIRE_NO_SUCH_DEVICE);
 	if (threads < 1 || threads > THREADS_MAX)
 		return quire_refuse_bound(refusal_out, QUIRE_INVALID,
 		                          "device: threads of cpu:N", -1, threads,

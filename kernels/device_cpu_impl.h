@@ -125,6 +125,7 @@ struct cpu_dstream {
 	pthread_t worker;
 	struct cpu_team *team;      /* the device's */
 	struct cpu_scratch scratch; /* the worker's */
+	struct cpu_scratch saved;   /* the worker's: pages of cycles */
 	pthread_mutex_t lock;       /* guards what follows */
 	pthread_cond_t work;        /* for the worker: an operation, or closing */
 	pthread_cond_t progress;    /* for synchronize: done moved */
@@ -142,7 +143,8 @@ struct cpu_dstream {
 /* quire_cpu_scratch_get - at least @bytes; NULL: no memory, what was there stays */
 void *quire_cpu_scratch_get(struct cpu_scratch *scratch, size_t bytes);
 
-/* quire_cpu_thread_start - a named thread that takes no signals; 0 or an error number */
+/* quire_cpu_thread_start - a named thread that takes no signals, and whose arithmetic
+ * raises none; 0 or an error number */
 int quire_cpu_thread_start(pthread_t *thread, const char *name,
                            void *(*function)(void *argument), void *argument);
 
@@ -155,19 +157,24 @@ enum quire_status quire_cpu_team_create(int num_helpers, struct cpu_team **team_
 /* quire_cpu_team_destroy - NULL is a no-op; no stream may be at work */
 void quire_cpu_team_destroy(struct cpu_team *team);
 
-/* quire_cpu_parts_max - of one work; 1 without a team */
-int quire_cpu_parts_max(const struct cpu_team *team);
+/*
+ * quire_cpu_parts - in how many parts some work is done soonest
+ * @team:    NULL: none; there is one part
+ * @rows:    how many the work moves, and
+ * @bytes:   how much; where it is little, sharing it costs more than doing it
+ */
+int quire_cpu_parts(const struct cpu_team *team, int64_t rows, int64_t bytes);
+
+/* quire_cpu_parts_walking - the same where each part walks past the rows of the others */
+int quire_cpu_parts_walking(const struct cpu_team *team, int64_t rows, int64_t bytes);
 
 /*
  * quire_cpu_split - do all parts of some work: with the helpers of the device, or at once
  *                   as the only part
- * @team:    NULL: none
- * @rows:    how many the work moves, and
- * @bytes:   how much; where it is little, sharing it costs more than doing it
+ * @parts:   at most what quire_cpu_parts answers for much work
  * Cost:     waits until all parts are done.
  */
-void quire_cpu_split(struct cpu_team *team, int64_t rows, int64_t bytes, cpu_part part,
-                     void *argument);
+void quire_cpu_split(struct cpu_team *team, int parts, cpu_part part, void *argument);
 
 /*
  * Non-temporal stores do not read the line that they replace, nor keep it: they are twice
@@ -193,6 +200,34 @@ static inline void quire_cpu_stream_end(void)
 	__builtin_ia32_sfence();
 #endif
 }
+
+/* Of floating-point arithmetic on x86-64, as a program begins: all exceptions are masked,
+ * which raises no signals, rounding is to nearest.  Elsewhere there is nothing to set. */
+#define CPU_FLOAT_DEFAULT UINT32_C(0x1f80)
+
+static inline uint32_t quire_cpu_float_get(void)
+{
+#ifdef __x86_64__
+	return __builtin_ia32_stmxcsr();
+#else
+	return CPU_FLOAT_DEFAULT;
+#endif
+}
+
+static inline void quire_cpu_float_set(uint32_t environment)
+{
+#ifdef __x86_64__
+	__builtin_ia32_ldmxcsr(environment);
+#else
+	(void)environment;
+#endif
+}
+
+/* quire_cpu_check_ids - the first value of list[first .. last] outside 0 .. bound - 1 is
+ * refused */
+enum quire_status quire_cpu_check_ids(const int32_t *list, int64_t first, int64_t last,
+                                      int64_t bound, const char *what,
+                                      struct quire_refusal *refusal);
 
 /* The kernels. */
 enum quire_status quire_cpu_run_write_tokens(const void *move,

@@ -235,7 +235,7 @@ enum quire_status quire_device_create_cuda(const char *rest,
 		return quire_refuse_what(refusal_out, QUIRE_NO_MEMORY, "device");
 	if (!parse(rest, device)) {
 		status = quire_refuse_what(refusal_out, QUIRE_INVALID,
-		                           "device: no such name");
+		                           QUIRE_NO_SUCH_DEVICE);
 		goto undo_device;
 	}
 	status = find(device, refusal_out);

@@ -16,6 +16,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+/* What is refused of a name that is none. */
+#define QUIRE_NO_SUCH_DEVICE "device: none of cpu, cpu:inline, cpu:N, cuda, cuda:N"
+
 /* Characters of a device's name with the final zero. */
 #define QUIRE_DEVICE_NAME_BYTES 32
 

@@ -21,7 +21,7 @@ static enum quire_status run_call(const struct cpu_op *op, struct quire_refusal 
 	/* An event that answers AGAIN is not done. */
 	if (status == QUIRE_AGAIN)
 		status = QUIRE_CALLBACK;
-	return quire_refuse_what(refusal, status, "a host function on the device stream");
+	return quire_refuse_what(refusal, status, "a host function on the device stream failed");
 }
 
 static enum quire_status run_wait(const struct cpu_op *op, struct quire_refusal *refusal)
@@ -32,7 +32,7 @@ static enum quire_status run_wait(const struct cpu_op *op, struct quire_refusal 
 	if (status == QUIRE_OK)
 		return QUIRE_OK;
 	return quire_refuse_what(refusal, status,
-	                         "the device stream of an event waited for");
+	                         "the device stream of an event waited for failed");
 }
 
 /* What an operation still owes to others when its stream has failed. */
@@ -262,6 +262,7 @@ void quire_cpu_dstream_destroy(struct quire_dstream *base)
 		pthread_join(dstream->worker, NULL);
 	}
 	free(dstream->ring);
+	free(dstream->saved.memory);
 	free(dstream->scratch.memory);
 	pthread_cond_destroy(&dstream->progress);
 	pthread_cond_destroy(&dstream->work);

@@ -258,7 +258,7 @@ static enum quire_status wait_for(struct cuda_dstream *dstream,
 
 	if (status != QUIRE_OK) {
 		quire_refuse_what(&refusal, status,
-		                  "the device stream of an event waited for");
+		                  "the device stream of an event waited for failed");
 		return refuse(dstream, &refusal);
 	}
 	/* Relaxed: set under the event's lock, or before it was taken for the record. */

@@ -9,8 +9,8 @@ static const struct {
 	const char *name;
 	int64_t bytes;
 } dtypes[QUIRE_DTYPE_COUNT] = {
-	[QUIRE_F32] = {"f32", 4},           [QUIRE_F16] = {"f16", 2},
-	[QUIRE_BF16] = {"bf16", 2},         [QUIRE_FP8_E4M3] = {"e4m3", 1},
+	[QUIRE_F32] = {"f32", 4},       [QUIRE_F16] = {"f16", 2},
+	[QUIRE_BF16] = {"bf16", 2},     [QUIRE_FP8_E4M3] = {"e4m3", 1},
 	[QUIRE_FP8_E5M2] = {"e5m2", 1},
 };
 

@@ -2,8 +2,7 @@
 #ifndef QUIRE_KERNELS_DTYPE_H
 #define QUIRE_KERNELS_DTYPE_H
 /*
- * Element types of a cache: names, sizes.  The conversions are in dtype_impl.h, one
- * definition for the CPU and for CUDA.
+ * Element types of a cache: names, sizes.
  */
 #include <quire/runtime/status.h>
 

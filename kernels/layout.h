@@ -79,6 +79,7 @@ struct quire_geometry {
 /*
  * quire_geometry_init - check a shape and derive its strides
  * @shape:   borrowed
+ * @geometry_out: filled
  * @refusal_out: filled on refusal {what: the field, got, expected: its bound}; NULL
  *           allowed
  * Returns:  QUIRE_OK; QUIRE_INVALID: a field out of range or the product too large.

@@ -29,10 +29,9 @@ struct mover {
 	bool streams;     /* by non-temporal stores */
 };
 
-/* The first value of list[first .. last] outside 0 .. bound - 1. */
-static enum quire_status check_ids(const int32_t *list, int64_t first, int64_t last,
-                                   int64_t bound, const char *what,
-                                   struct quire_refusal *refusal)
+enum quire_status quire_cpu_check_ids(const int32_t *list, int64_t first, int64_t last,
+                                      int64_t bound, const char *what,
+                                      struct quire_refusal *refusal)
 {
 	for (int64_t i = first; i <= last; i++) {
 		if (list[i] >= 0 && list[i] < bound)
@@ -54,13 +53,15 @@ static enum quire_status check_slots(const struct quire_geometry *geometry,
 	if (slots->n == 0)
 		return QUIRE_OK;
 	if (slots->offset == NULL)
-		return check_ids(slots->page, slots->first / page_size,
-		                 (slots->first + slots->n - 1) / page_size, num_pages,
-		                 "page", refusal);
-	status = check_ids(slots->page, 0, slots->n - 1, num_pages, "page", refusal);
+		return quire_cpu_check_ids(slots->page, slots->first / page_size,
+		                           (slots->first + slots->n - 1) / page_size,
+		                           num_pages, "page", refusal);
+	status = quire_cpu_check_ids(slots->page, 0, slots->n - 1, num_pages, "page",
+	                             refusal);
 	if (status != QUIRE_OK)
 		return status;
-	return check_ids(slots->offset, 0, slots->n - 1, page_size, "offset", refusal);
+	return quire_cpu_check_ids(slots->offset, 0, slots->n - 1, page_size, "offset",
+	                           refusal);
 }
 
 /* How many slots from i on lie one behind the other in one page; at most max. */
@@ -221,8 +222,26 @@ enum quire_status quire_cpu_run_read_tokens(const void *argument,
 	QUIRE_TRY(check_slots(geometry, &move->slots, refusal));
 	mover_init(&mover, move, geometry->dtype, geometry->num_kv,
 	           move->slots.n * geometry->token_bytes);
-	quire_cpu_split(dstream->team, move->slots.n, mover.bytes, read_part, &mover);
+	quire_cpu_split(dstream->team,
+	                quire_cpu_parts(dstream->team, move->slots.n, mover.bytes),
+	                read_part, &mover);
 	return QUIRE_OK;
+}
+
+/* The caller's thread, inline, may want signals of floating-point exceptions; those of
+ * conversions are nobody's. */
+static void write_masked(struct cpu_team *team, struct mover *mover)
+{
+	uint32_t before = quire_cpu_float_get();
+	bool signals = (before & CPU_FLOAT_DEFAULT) != CPU_FLOAT_DEFAULT;
+
+	if (signals)
+		quire_cpu_float_set(CPU_FLOAT_DEFAULT);
+	quire_cpu_split(team,
+	                quire_cpu_parts_walking(team, mover->move->slots.n, mover->bytes),
+	                write_part, mover);
+	if (signals)
+		quire_cpu_float_set(before);
 }
 
 enum quire_status quire_cpu_run_write_tokens(const void *argument,
@@ -236,7 +255,7 @@ enum quire_status quire_cpu_run_write_tokens(const void *argument,
 	QUIRE_TRY(check_slots(geometry, &move->slots, refusal));
 	/* Not one layer of the cache but all of it: a step writes to each in turn. */
 	mover_init(&mover, move, move->dtype, 1, geometry->nbytes);
-	quire_cpu_split(dstream->team, move->slots.n, mover.bytes, write_part, &mover);
+	write_masked(dstream->team, &mover);
 	if (move->out == NULL)
 		return QUIRE_OK;
 	return quire_cpu_run_read_tokens(move, dstream, refusal);

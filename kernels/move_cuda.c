@@ -15,8 +15,8 @@ void quire_cuda_describe(const struct quire_cuda_fault *fault,
                          struct quire_refusal *refusal)
 {
 	static const char *const words[] = {
-		[QUIRE_CUDA_CALL] = "a host function on the device stream",
-		[QUIRE_CUDA_WAITED] = "the device stream of an event waited for",
+		[QUIRE_CUDA_CALL] = "a host function on the device stream failed",
+		[QUIRE_CUDA_WAITED] = "the device stream of an event waited for failed",
 		[QUIRE_CUDA_PAGE] = "page",
 		[QUIRE_CUDA_OFFSET] = "offset",
 		[QUIRE_CUDA_SOURCE] = "source",

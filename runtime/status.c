@@ -75,8 +75,11 @@ static void add_bound(struct sentence *s, const struct quire_refusal *r)
 	    r->what);
 	if (r->index >= 0)
 		add(s, " [%" PRId64 "]", r->index);
-	if (r->expected != 0 || r->got != 0)
-		add(s, ": got %" PRId64 ", bound is %" PRId64, r->got, r->expected);
+	if (r->expected == r->got && r->got != 0)
+		add(s, ": the most is %" PRId64, r->expected);
+	else if (r->expected != r->got)
+		add(s, ": got %" PRId64 ", %s is %" PRId64, r->got,
+		    r->got < r->expected ? "the least" : "the most", r->expected);
 	if (r->label[0] != '\0') {
 		add(s, ", ");
 		add_stream(s, r);

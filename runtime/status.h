@@ -36,7 +36,7 @@ extern "C" {
 	X(WOULD_BLOCK, 10, "would have to wait where waiting is not allowed")          \
 	X(ABANDONED, 11, "dropped with the speculative step it rests on")              \
 	X(CANCELLED, 12, "dropped before it ran")                                      \
-	X(DEVICE, 13, "the device failed")                                             \
+	X(DEVICE, 13, "the device failed, or is not there")                            \
 	X(CALLBACK, 14, "a callback failed")                                           \
 	X(NO_MEMORY, 15, "out of memory")                                              \
 	X(TIMEOUT, 16, "the deadline passed")                                          \

@@ -49,7 +49,7 @@ static const struct argp_option option_list[] = {
 	{"dtype", KEY_DTYPE, "NAME", 0,
          "Element type of the cache: f32, f16, bf16, e4m3, e5m2 (bf16)", 0},
 	{"layers", KEY_LAYERS, "N", 0, "Layers of the cache (1)", 0},
-	{"heads", KEY_HEADS, "N", 0, "KV heads of the cache (1)", 0},
+	{"heads", KEY_HEADS, "N", 0, "KV heads of the cache (1; MLA has no more)", 0},
 	{"dims", KEY_DIMS, "N", 0, "Elements of a head (8)", 0},
 	CMD_COMMON_OPTIONS,
 	{0},

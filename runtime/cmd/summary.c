@@ -74,6 +74,10 @@ int cmd_run_report(struct cmd_run *run, int64_t wall_ns, int code)
 	                run->diverged      ? "diverged"
 	                : code == CMD_DONE ? "ok"
 	                                   : "failed");
+	cmd_report_text(report, "device", "device", run->options->device);
+	cmd_report_text(report, "layout", "layout",
+	                quire_trace_header(run->reader)->layout);
+	cmd_report_text(report, "dtype", "dtype", quire_trace_header(run->reader)->dtype);
 	cmd_report_count(report, "commands", "commands", (int64_t)run->head);
 	cmd_report_count(report, "steps", "steps", (int64_t)stats.steps_planned);
 	cmd_report_count(report, "tokens", "tokens", (int64_t)stats.tokens);

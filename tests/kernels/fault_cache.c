@@ -119,6 +119,36 @@ START_TEST(every_request_for_memory_of_a_create_or_an_export_may_fail)
 }
 END_TEST
 
+/* The last to go takes the device along. */
+START_TEST(nothing_is_left_of_a_device_once_its_caches_and_exports_have_ended)
+{
+	bool exports = _i % 2 == 1;
+	DLManagedTensor *managed = NULL;
+	struct quire_device *device = NULL;
+	struct quire_cache *cache = NULL;
+	int64_t before, lost;
+
+	counting.num_live = 0;
+	atomic_store(&counting.remembers, true);
+	ck_assert_int_eq(
+		quire_device_create(_i / 2 == 0 ? "cpu:inline" : "cpu:3", &device, NULL),
+		QUIRE_OK);
+	ck_assert_int_eq(quire_cache_create(device, &small, &cache, NULL), QUIRE_OK);
+	if (exports)
+		ck_assert_int_eq(quire_cache_export_layer(cache, 1, &managed, NULL),
+		                 QUIRE_OK);
+	quire_device_destroy(device);
+	before = counting.num_live;
+	quire_cache_destroy(cache);
+	if (exports)
+		managed->deleter(managed);
+	lost = counting.num_live;
+	atomic_store(&counting.remembers, false);
+	ck_assert_int_ge(before, 2);
+	ck_assert_int_eq(lost, 0);
+}
+END_TEST
+
 #define PAGES 40
 
 /* Turn the first n pages round with the n-th request for memory failing; false: it was
@@ -251,6 +281,9 @@ int main(void)
 	tcase_add_loop_test(tcase,
 	                    every_request_for_memory_of_a_create_or_an_export_may_fail, 0,
 	                    NUM_THINGS);
+	tcase_add_loop_test(
+		tcase, nothing_is_left_of_a_device_once_its_caches_and_exports_have_ended,
+		0, 4);
 	tcase_add_loop_test(tcase,
 	                    a_copy_of_pages_without_memory_for_its_scratch_moves_nothing,
 	                    0, NUM_LAYOUTS);

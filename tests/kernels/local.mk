@@ -9,7 +9,8 @@ kernels_tests = \
 	%D%/test_event \
 	%D%/test_layout \
 	%D%/test_move \
-	%D%/test_members
+	%D%/test_members \
+	%D%/test_signals
 check_PROGRAMS += $(kernels_tests)
 TESTS += $(kernels_tests)
 
@@ -59,6 +60,10 @@ torture_programs += %D%/torture_convert
 %C%_test_members_SOURCES = %D%/test_members.c $(kernels_cache_headers)
 %C%_test_members_LDADD = $(TEST_LIBS)
 %C%_test_members_CFLAGS = $(TEST_CFLAGS)
+
+%C%_test_signals_SOURCES = %D%/test_signals.c $(kernels_cache_headers)
+%C%_test_signals_LDADD = $(TEST_LIBS) -lm
+%C%_test_signals_CFLAGS = $(TEST_CFLAGS)
 
 check_PROGRAMS += %D%/fault_cache
 TESTS += %D%/fault_cache

@@ -250,7 +250,7 @@ START_TEST(a_failed_stream_does_nothing_more_and_tells_its_first_failure)
 		ck_assert_int_eq(quire_event_synchronize(before), QUIRE_OK);
 		ck_assert_int_eq(quire_dstream_synchronize(u.dstream, &refusal), wanted);
 		ck_assert_int_eq(refusal.status, wanted);
-		ck_assert_str_eq(refusal.what, "a host function on the device stream");
+		ck_assert_str_eq(refusal.what, "a host function on the device stream failed");
 		ck_assert_int_eq(refusal.index, -1);
 		ck_assert_int_eq(copy_page(&u, u.dstream, 2, 1, 3), wanted);
 		ck_assert_int_eq(copy(u.dstream, u.list, u.list + 4, 4), wanted);
@@ -333,16 +333,16 @@ START_TEST(a_failure_reaches_the_streams_that_wait_for_it_and_no_other)
 	quire_dstream_destroy(u.dstream);
 	u.dstream = NULL;
 	ck_assert_int_eq(quire_dstream_synchronize(last, &refusal), QUIRE_IO);
-	ck_assert_str_eq(refusal.what, "the device stream of an event waited for");
+	ck_assert_str_eq(refusal.what, "the device stream of an event waited for failed");
 	ck_assert_int_eq(quire_dstream_synchronize(behind, &refusal), QUIRE_IO);
-	ck_assert_str_eq(refusal.what, "the device stream of an event waited for");
+	ck_assert_str_eq(refusal.what, "the device stream of an event waited for failed");
 	ck_assert_int_eq(quire_dstream_synchronize(spared, NULL), QUIRE_OK);
 	ck_assert_int_eq(quire_event_query(late), QUIRE_IO);
 	ck_assert_int_eq(quire_event_query(early), QUIRE_OK);
 	/* Known by now, and told at once. */
 	ck_assert_int_eq(quire_dstream_wait_event(spared, late), QUIRE_IO);
 	ck_assert_int_eq(quire_dstream_synchronize(spared, &refusal), QUIRE_IO);
-	ck_assert_str_eq(refusal.what, "the device stream of an event waited for");
+	ck_assert_str_eq(refusal.what, "the device stream of an event waited for failed");
 	expect_pages(&u, 0, 1, 3, 3);
 	quire_event_destroy(early);
 	quire_event_destroy(late);

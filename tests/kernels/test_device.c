@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 START_TEST(devices_open_by_name_and_unknown_names_are_refused)
@@ -29,8 +30,10 @@ START_TEST(devices_open_by_name_and_unknown_names_are_refused)
 	                             "cpu:0x2",
 	                             "cpu:2 ",
 	                             "cpu::2",
-	                             "cpu:99999999999999999999",
+	                             "cpu:02",
+	                             "cpu:000",
 	                             "cpu:000000000000000000000000000002",
+	                             "cpu:99999999999999999999x",
 	                             NULL};
 	struct quire_device *device = open_device(names[_i]);
 	struct quire_dstream *dstream = new_stream(device);
@@ -47,7 +50,8 @@ START_TEST(devices_open_by_name_and_unknown_names_are_refused)
 		ck_assert_int_eq(quire_device_create(wrong[i], &device, &refusal),
 		                 QUIRE_INVALID);
 		ck_assert_int_eq(refusal.status, QUIRE_INVALID);
-		ck_assert_str_eq(refusal.what, "device: no such name");
+		ck_assert_str_eq(refusal.what,
+		                 "device: none of cpu, cpu:inline, cpu:N, cuda, cuda:N");
 		ck_assert_ptr_null(device);
 	}
 	quire_device_destroy(NULL);
@@ -63,10 +67,17 @@ START_TEST(the_threads_of_a_cpu_stream_have_bounds)
 		int64_t got;
 		int64_t expected; /* the bound; 0: none is passed */
 	} cases[] = {
-		{"cpu:0", 0, 1},    {"cpu:1", 1, 0},
-		{"cpu:2", 2, 0},    {"cpu:64", 64, 0},
-		{"cpu:65", 65, 64}, {"cpu:100", 100, 64},
-		{"cpu:000", 0, 1},  {"cpu:999999999", 999999999, 64},
+		{"cpu:0", 0, 1},
+		{"cpu:1", 1, 0},
+		{"cpu:2", 2, 0},
+		{"cpu:64", 64, 0},
+		{"cpu:65", 65, 64},
+		{"cpu:100", 100, 64},
+		{"cpu:9999999999", 9999999999, 64},
+		{"cpu:9223372036854775806", INT64_MAX - 1, 64},
+		{"cpu:9223372036854775808", INT64_MAX, 64},
+		{"cpu:18446744073709551620", INT64_MAX, 64}, /* 2^64 + 4 */
+		{"cpu:99999999999999999999999999", INT64_MAX, 64},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -171,6 +182,29 @@ START_TEST(memory_is_zeroed_and_aligned_and_never_more_than_there_is)
 	ck_assert_ptr_null(memory);
 	quire_device_release(device, NULL, 7);
 	quire_device_release_pinned(device, NULL, 7);
+	quire_device_destroy(device);
+}
+END_TEST
+
+START_TEST(large_memory_goes_back_to_the_system)
+{
+	const int64_t sizes[] = {2 << 20, (2 << 20) + 1, 5 << 20};
+	struct quire_device *device = open_device(names[_i]);
+	void *memory = NULL;
+
+	for (int i = 0; i < 3; i++) {
+		size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+		size_t bytes = (size_t)sizes[i];
+		unsigned char resident;
+
+		ck_assert_int_eq(quire_device_alloc(device, sizes[i], &memory), QUIRE_OK);
+		ck_assert_int_eq(mincore(memory, page_bytes, &resident), 0);
+		quire_device_release(device, memory, sizes[i]);
+		/* Fails where nothing is mapped. */
+		for (size_t at = 0; at < bytes; at += page_bytes)
+			ck_assert_int_eq(
+				mincore((char *)memory + at, page_bytes, &resident), -1);
+	}
 	quire_device_destroy(device);
 }
 END_TEST
@@ -542,6 +576,7 @@ int main(void)
 	tcase_add_loop_test(both,
 	                    memory_is_zeroed_and_aligned_and_never_more_than_there_is, 0,
 	                    NUM_NAMES);
+	tcase_add_loop_test(both, large_memory_goes_back_to_the_system, 0, NUM_NAMES);
 	tcase_add_loop_test(both,
 	                    operations_of_one_stream_run_in_order_however_many_are_queued,
 	                    0, NUM_NAMES);

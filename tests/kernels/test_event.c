@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
+#include "kernels/device_cpu_impl.h"
 #include "tests/kernels/device_user.h"
 #include "tests/run_suite.h"
 
@@ -147,8 +148,8 @@ START_TEST(an_older_record_that_ends_does_not_make_the_newest_done)
 	ck_assert_int_eq(quire_event_record(event, first), QUIRE_OK);
 	ck_assert_int_eq(quire_event_notify(event, count, &old_calls), QUIRE_OK);
 	ck_assert_int_eq(quire_event_record(event, second), QUIRE_OK);
-	ck_assert_int_eq(quire_event_notify(event, count, &new_calls), QUIRE_OK);
-	ck_assert_int_eq(quire_event_notify(event, count, &new_calls), QUIRE_OK);
+	for (int i = 0; i < 5; i++)
+		ck_assert_int_eq(quire_event_notify(event, count, &new_calls), QUIRE_OK);
 	ck_assert_int_eq(counted(&old_calls), 0);
 	sem_post(&first_gate);
 	finish(first);
@@ -159,10 +160,71 @@ START_TEST(an_older_record_that_ends_does_not_make_the_newest_done)
 	finish(second);
 	ck_assert_int_eq(quire_event_query(event), QUIRE_OK);
 	ck_assert_int_eq(counted(&old_calls), 1);
-	ck_assert_int_eq(counted(&new_calls), 2);
+	ck_assert_int_eq(counted(&new_calls), 5);
 	quire_event_destroy(event);
 	quire_dstream_destroy(second);
 	quire_dstream_destroy(first);
+	quire_device_destroy(device);
+}
+END_TEST
+
+START_TEST(records_find_a_place_however_many_are_queued)
+{
+	enum { N = 1000 };
+	static struct quire_event *events[N];
+	struct quire_device *device = open_device("cpu");
+	struct quire_dstream *dstream = new_stream(device);
+	sem_t gate;
+
+	close_gate(dstream, &gate);
+	for (int i = 0; i < N; i++) {
+		events[i] = new_event(device);
+		ck_assert_int_eq(quire_event_record(events[i], dstream), QUIRE_OK);
+	}
+	for (int i = 0; i < N; i++)
+		ck_assert_int_eq(quire_event_query(events[i]), QUIRE_AGAIN);
+	sem_post(&gate);
+	finish(dstream);
+	for (int i = 0; i < N; i++) {
+		ck_assert_int_eq(quire_event_query(events[i]), QUIRE_OK);
+		quire_event_destroy(events[i]);
+	}
+	quire_dstream_destroy(dstream);
+	quire_device_destroy(device);
+}
+END_TEST
+
+START_TEST(a_failed_stream_lets_go_of_the_records_it_was_to_wait_for)
+{
+	enum { N = 3 * CPU_RECORDS };
+	struct quire_device *device = open_device("cpu");
+	struct quire_dstream *dstream = new_stream(device);
+	struct quire_dstream *waiting = new_stream(device);
+	struct quire_event *event = new_event(device);
+	enum quire_status io = QUIRE_IO;
+	int num_spare = 0;
+	sem_t gate;
+	sem_t waiting_gate;
+
+	close_gate(dstream, &gate);
+	close_gate(waiting, &waiting_gate);
+	ck_assert_int_eq(quire_dstream_call(waiting, fail_with, &io), QUIRE_OK);
+	for (int i = 0; i < N; i++) {
+		ck_assert_int_eq(quire_event_record(event, dstream), QUIRE_OK);
+		ck_assert_int_eq(quire_dstream_wait_event(waiting, event), QUIRE_OK);
+	}
+	sem_post(&gate);
+	sem_post(&waiting_gate);
+	finish(dstream);
+	ck_assert_int_eq(quire_dstream_synchronize(waiting, NULL), QUIRE_IO);
+	/* All N were in use at once; now the newest alone is. */
+	for (struct cpu_record *record = ((struct cpu_event *)event)->spare;
+	     record != NULL; record = record->next)
+		num_spare++;
+	ck_assert_int_eq(num_spare, N - 1);
+	quire_event_destroy(event);
+	quire_dstream_destroy(waiting);
+	quire_dstream_destroy(dstream);
 	quire_device_destroy(device);
 }
 END_TEST
@@ -338,6 +400,9 @@ int main(void)
 	tcase_add_test(threads,
 	               a_wait_keeps_the_record_it_named_when_the_event_is_recorded_again);
 	tcase_add_test(threads, an_older_record_that_ends_does_not_make_the_newest_done);
+	tcase_add_test(threads, records_find_a_place_however_many_are_queued);
+	tcase_add_test(threads,
+	               a_failed_stream_lets_go_of_the_records_it_was_to_wait_for);
 	tcase_add_test(threads,
 	               elapsed_time_waits_for_both_events_and_tells_their_failure);
 	return run_suite(suite);

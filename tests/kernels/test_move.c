@@ -11,7 +11,7 @@
 
 #include <check.h>
 #include <pthread.h>
-#include <signal.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,8 +19,21 @@
 static const char *const devices[] = {"cpu:inline", "cpu", "cpu:3"};
 #define NUM_DEVICES 3
 
+static int num_cpus = 64;
+
+/* In front of the system's: whatever the machine, work is divided. */
+__attribute__((visibility("default"))) int sched_getaffinity(pid_t pid, size_t bytes,
+                                                             cpu_set_t *cpus)
+{
+	(void)pid;
+	CPU_ZERO_S(bytes, cpus);
+	for (int i = 0; i < num_cpus; i++)
+		CPU_SET_S((size_t)i, bytes, cpus);
+	return 0;
+}
+
 /* Tokens of 258 elements: no piece but the first begins at a line.  The large cache has
- * more than 16 MiB, the small one 2.5; 1,200 tokens have more than 512 KiB. */
+ * more than 16 MiB, the small one 2.5; 1,200 tokens have more than 3 * 256 KiB. */
 #define HEADS      3
 #define DIM        43
 #define PAGE_SIZE  16
@@ -398,9 +411,9 @@ START_TEST(streams_share_the_helpers_of_their_device)
 }
 END_TEST
 
-#define ENOUGH_ROWS  16
-#define ENOUGH_BYTES (512 << 10)
-#define HELPERS      3
+#define HELPERS    3
+#define PART_ROWS  8
+#define PART_BYTES (256 << 10)
 
 struct work {
 	pthread_barrier_t all; /* as many threads as there are parts */
@@ -434,14 +447,14 @@ START_TEST(every_part_is_done_once_whoever_does_it)
 	struct work work = {.caller = pthread_self()};
 
 	ck_assert_int_eq(quire_cpu_team_create(HELPERS, &work.team), QUIRE_OK);
-	ck_assert_int_eq(quire_cpu_parts_max(work.team), HELPERS + 1);
-	ck_assert_int_eq(quire_cpu_parts_max(NULL), 1);
-	for (int round = 1; round <= 3000; round++) {
-		quire_cpu_split(work.team, ENOUGH_ROWS, ENOUGH_BYTES, count_part, &work);
-		/* Read without atomics: all that the parts did is seen. */
-		ck_assert_int_eq(work.num_parts, HELPERS + 1);
+	for (int round = 1; round <= 1000; round++) {
+		for (int parts = 1; parts <= HELPERS + 1; parts++) {
+			quire_cpu_split(work.team, parts, count_part, &work);
+			/* Read without atomics: all that the parts did is seen. */
+			ck_assert_int_eq(work.num_parts, parts);
+		}
 		for (int p = 0; p <= HELPERS; p++)
-			ck_assert_int_eq(work.parts[p], round);
+			ck_assert_int_eq(work.parts[p], round * (HELPERS + 1 - p));
 	}
 	quire_cpu_team_destroy(work.team);
 	quire_cpu_team_destroy(NULL);
@@ -457,8 +470,7 @@ START_TEST(parts_are_done_side_by_side)
 	/* The barrier opens only when each part has its own thread; in between, the
 	 * helpers fall asleep. */
 	for (int round = 1; round <= 20; round++) {
-		quire_cpu_split(work.team, ENOUGH_ROWS, ENOUGH_BYTES, meet_in_part,
-		                &work);
+		quire_cpu_split(work.team, HELPERS + 1, meet_in_part, &work);
 		ck_assert_int_eq(work.others, HELPERS * round);
 		if (round % 5 == 0)
 			usleep(3000);
@@ -468,20 +480,72 @@ START_TEST(parts_are_done_side_by_side)
 }
 END_TEST
 
-START_TEST(little_work_is_left_undivided)
+START_TEST(parts_follow_the_work)
+{
+	static const struct {
+		int64_t rows;
+		int64_t bytes;
+		int parts;
+		int walking;
+	} cases[] = {
+		{0, 0, 1, 1},
+		{1, INT64_MAX, 1, 1},
+		{2 * PART_ROWS - 1, INT64_MAX, 1, 1},
+		{2 * PART_ROWS, INT64_MAX, 2, 2},
+		{INT64_MAX, 2 * PART_BYTES - 1, 1, 1},
+		{1000, 2 * PART_BYTES, 2, 2},
+		{1000, 3 * PART_BYTES - 1, 2, 2},
+		{3 * PART_ROWS, 3 * PART_BYTES, 3, 3},
+		{INT64_MAX / 256, INT64_MAX, HELPERS + 1, HELPERS + 1},
+		/* Each walks past rows no longer than it copies: 64 bytes a row. */
+		{1 << 20, 256 << 20, HELPERS + 1, HELPERS + 1},
+		{1 << 20, 255 << 20, HELPERS + 1, HELPERS},
+		{1 << 20, 128 << 20, HELPERS + 1, 2},
+		{1 << 20, 64 << 20, HELPERS + 1, 1},
+		{1 << 20, 2 << 20, HELPERS + 1, 1},
+	};
+	struct cpu_team *team;
+
+	ck_assert_int_eq(quire_cpu_team_create(HELPERS, &team), QUIRE_OK);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int64_t rows = cases[i].rows;
+		int64_t bytes = cases[i].bytes;
+
+		ck_assert_int_eq(quire_cpu_parts(team, rows, bytes), cases[i].parts);
+		ck_assert_int_eq(quire_cpu_parts_walking(team, rows, bytes),
+		                 cases[i].walking);
+		ck_assert_int_eq(quire_cpu_parts(NULL, rows, bytes), 1);
+		ck_assert_int_eq(quire_cpu_parts_walking(NULL, rows, bytes), 1);
+	}
+	quire_cpu_team_destroy(team);
+}
+END_TEST
+
+START_TEST(there_are_no_more_parts_than_cpus)
+{
+	for (int cpus = 1; cpus <= HELPERS + 2; cpus++) {
+		int most = cpus <= HELPERS ? cpus : HELPERS + 1;
+		struct cpu_team *team;
+
+		num_cpus = cpus;
+		ck_assert_int_eq(quire_cpu_team_create(HELPERS, &team), QUIRE_OK);
+		ck_assert_int_eq(quire_cpu_parts(team, INT64_MAX, INT64_MAX), most);
+		quire_cpu_team_destroy(team);
+	}
+}
+END_TEST
+
+START_TEST(one_part_is_left_to_the_caller)
 {
 	struct work work = {.caller = pthread_self()};
 
 	ck_assert_int_eq(quire_cpu_team_create(HELPERS, &work.team), QUIRE_OK);
-	quire_cpu_split(work.team, ENOUGH_ROWS - 1, INT64_MAX, count_part, &work);
+	quire_cpu_split(work.team, 1, count_part, &work);
 	ck_assert_int_eq(work.num_parts, 1);
 	work.num_parts = 0;
-	quire_cpu_split(work.team, INT64_MAX, ENOUGH_BYTES - 1, count_part, &work);
+	quire_cpu_split(NULL, 1, count_part, &work);
 	ck_assert_int_eq(work.num_parts, 1);
-	work.num_parts = 0;
-	quire_cpu_split(NULL, INT64_MAX, INT64_MAX, count_part, &work);
-	ck_assert_int_eq(work.num_parts, 1);
-	ck_assert_int_eq(work.parts[0], 3);
+	ck_assert_int_eq(work.parts[0], 2);
 	ck_assert_int_eq(work.others, 0);
 	quire_cpu_team_destroy(work.team);
 }
@@ -494,7 +558,7 @@ static void split_in_part(void *argument, int part, int parts)
 	struct work inner = {.caller = pthread_self()};
 
 	pthread_barrier_wait(&work->all);
-	quire_cpu_split(work->team, ENOUGH_ROWS, ENOUGH_BYTES, count_part, &inner);
+	quire_cpu_split(work->team, HELPERS + 1, count_part, &inner);
 	if (inner.num_parts == 1 && inner.others == 0)
 		count_part(work, part, parts);
 	pthread_barrier_wait(&work->all);
@@ -506,7 +570,7 @@ START_TEST(work_that_finds_the_helpers_busy_is_left_undivided)
 
 	pthread_barrier_init(&work.all, NULL, HELPERS + 1);
 	ck_assert_int_eq(quire_cpu_team_create(HELPERS, &work.team), QUIRE_OK);
-	quire_cpu_split(work.team, ENOUGH_ROWS, ENOUGH_BYTES, split_in_part, &work);
+	quire_cpu_split(work.team, HELPERS + 1, split_in_part, &work);
 	for (int p = 0; p <= HELPERS; p++)
 		ck_assert_int_eq(work.parts[p], 1);
 	quire_cpu_team_destroy(work.team);
@@ -514,27 +578,138 @@ START_TEST(work_that_finds_the_helpers_busy_is_left_undivided)
 }
 END_TEST
 
-static void *block_mask(void *mask)
+/* Runs that begin anywhere, overlap, and go on past what one thread writes. */
+static void any_runs(uint64_t *seed, int32_t num_pages, int32_t page_size, int64_t n)
 {
-	pthread_sigmask(SIG_SETMASK, NULL, mask);
-	return NULL;
+	int32_t left = 0;
+
+	for (int64_t i = 0; i < n; i++, left--) {
+		bool goes_on = left > 0 && lists.offset[i - 1] < page_size - 1;
+
+		if (!goes_on)
+			left = random_in(seed, 1, page_size);
+		lists.page[i] =
+			goes_on ? lists.page[i - 1] : random_in(seed, 0, num_pages - 1);
+		lists.offset[i] = goes_on ? lists.offset[i - 1] + 1
+		                          : random_in(seed, 0, page_size - 1);
+	}
+	lists.slots = (struct quire_slots){lists.page, lists.offset, 0, n};
 }
 
-START_TEST(a_thread_of_the_library_takes_no_signals)
+/* A thread writes in the order of the list: the last row naming a slot is left, if one
+ * thread writes it. */
+START_TEST(a_slot_named_by_many_runs_is_written_by_one_thread)
 {
-	sigset_t before;
-	sigset_t inside;
-	sigset_t after;
-	pthread_t thread;
+	enum { PAGES = 3, PAGE = 64, TOKENS = 512, ROUNDS = 5, ROW = 8192 };
+	struct quire_shape shape = {QUIRE_NHD, QUIRE_BF16, 1, PAGES, PAGE, 8, ROW / 16};
+	struct naive_image expected = {.shape = shape};
+	struct quire_device *device = NULL;
+	struct quire_dstream *dstream = NULL;
+	struct quire_cache *cache = NULL;
+	size_t nbytes = (size_t)PAGES * 2 * PAGE * ROW;
+	char *rows = malloc((size_t)TOKENS * ROW);
+	uint64_t seed = 9;
 
-	pthread_sigmask(SIG_SETMASK, NULL, &before);
-	ck_assert_int_eq(quire_cpu_thread_start(&thread, NULL, block_mask, &inside), 0);
-	pthread_join(thread, NULL);
-	pthread_sigmask(SIG_SETMASK, NULL, &after);
-	ck_assert_int_eq(sigismember(&inside, SIGTERM), 1);
-	ck_assert_int_eq(sigismember(&inside, SIGUSR1), 1);
-	ck_assert_int_eq(sigismember(&after, SIGTERM), sigismember(&before, SIGTERM));
-	ck_assert_int_eq(sigismember(&after, SIGUSR1), sigismember(&before, SIGUSR1));
+	expected.storage = calloc(1, nbytes);
+	any_bytes(&seed, rows, (size_t)TOKENS * ROW);
+	ck_assert_int_eq(quire_device_create("cpu:4", &device, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_dstream_create(device, "test", &dstream), QUIRE_OK);
+	ck_assert_int_eq(quire_cache_create(device, &shape, &cache, NULL), QUIRE_OK);
+	for (int round = 0; round < ROUNDS; round++) {
+		any_runs(&seed, PAGES, PAGE, TOKENS);
+		ck_assert_int_eq(quire_cache_write_tokens(cache, dstream, 0, &lists.slots,
+		                                          rows, rows, QUIRE_BF16, NULL,
+		                                          NULL),
+		                 QUIRE_OK);
+		ck_assert_int_eq(quire_dstream_synchronize(dstream, NULL), QUIRE_OK);
+		naive_write(&expected, 0, &lists.slots, rows, rows, QUIRE_BF16);
+		ck_assert(memcmp(quire_cache_data_ptr(cache), expected.storage, nbytes) ==
+		          0);
+	}
+	quire_dstream_destroy(dstream);
+	quire_cache_destroy(cache);
+	quire_device_destroy(device);
+	free(expected.storage);
+	free(rows);
+}
+END_TEST
+
+static int64_t saved_bytes(const struct mover *m)
+{
+	return (int64_t)((const struct cpu_dstream *)m->dstream)->saved.bytes;
+}
+
+struct pairs {
+	int32_t source[4];
+	int32_t target[4];
+	int32_t end[4];
+};
+
+static void copy_pairs(struct mover *m, const struct pairs *pairs)
+{
+	ck_assert_int_eq(quire_cache_copy_slots(m->cache, m->dstream, pairs->source,
+	                                        pairs->target, pairs->end, 4, NULL),
+	                 QUIRE_OK);
+	finish(m);
+	naive_copy(&m->expected, pairs->source, pairs->target, pairs->end, 4);
+	check_storage(m, "copy_slots");
+}
+
+/* Of one layer, and of the part of a page that is read again. */
+START_TEST(only_cycles_take_memory_for_pages)
+{
+	static const struct pairs chain = {{4, 5, 6, 4}, {5, 6, 7, 8}, {16, 7, 3, 1}};
+	static const struct pairs broken = {{4, 5, 6, 9}, {5, 6, 4, 7}, {16, 16, 0, 2}};
+	static const struct pairs cycle = {{4, 5, 6, 4}, {5, 6, 4, 9}, {3, 3, 3, 16}};
+	static const struct pairs two = {{4, 5, 6, 7}, {5, 4, 7, 6}, {9, 9, 2, 2}};
+	struct mover m;
+	int64_t token_bytes;
+
+	open_mover(&m, devices[_i % NUM_DEVICES], (enum quire_layout)(_i / NUM_DEVICES),
+	           false);
+	token_bytes =
+		naive_row(&m.expected.shape) * naive_size(&m.expected.shape, AXIS_KV) * 2;
+	any_bytes(&m.seed, m.expected.storage, (size_t)m.nbytes);
+	memcpy(m.memory + AROUND, m.expected.storage, (size_t)m.nbytes);
+	copy_pairs(&m, &chain);
+	ck_assert_int_eq(saved_bytes(&m), 0);
+	/* What a copy of no tokens would read is not kept for it. */
+	copy_pairs(&m, &broken);
+	ck_assert_int_eq(saved_bytes(&m), 0);
+	copy_pairs(&m, &cycle);
+	ck_assert_int_eq(saved_bytes(&m), 3 * token_bytes);
+	copy_pairs(&m, &two);
+	ck_assert_int_eq(saved_bytes(&m), 9 * token_bytes);
+	close_mover(&m);
+}
+END_TEST
+
+/* So many layers that nobody lives to see the end of a walk over them. */
+START_TEST(copies_that_move_nothing_walk_over_nothing)
+{
+	static char memory[64] __attribute__((aligned(64)));
+	static const int32_t pages[] = {0, 1};
+	static const int32_t swapped[] = {1, 0};
+	static const int32_t none[] = {0, 0};
+	struct quire_shape shape = {QUIRE_NHD, QUIRE_F32, INT64_C(1) << 58, 2, 1, 1, 1};
+	struct quire_device *device = NULL;
+	struct quire_dstream *dstream = NULL;
+	struct quire_cache *cache = NULL;
+
+	ck_assert_int_eq(quire_device_create(devices[_i], &device, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_dstream_create(device, "test", &dstream), QUIRE_OK);
+	ck_assert_int_eq(
+		quire_cache_create_on(device, &shape, memory, INT64_MAX, &cache, NULL),
+		QUIRE_OK);
+	ck_assert_int_eq(quire_cache_copy_pages(cache, dstream, pages, pages, 2, NULL),
+	                 QUIRE_OK);
+	ck_assert_int_eq(
+		quire_cache_copy_slots(cache, dstream, pages, swapped, none, 2, NULL),
+		QUIRE_OK);
+	ck_assert_int_eq(quire_dstream_synchronize(dstream, NULL), QUIRE_OK);
+	quire_dstream_destroy(dstream);
+	quire_cache_destroy(cache);
+	quire_device_destroy(device);
 }
 END_TEST
 
@@ -542,12 +717,15 @@ int main(void)
 {
 	Suite *suite = suite_create("move");
 	TCase *moves = tcase_create("moves");
+	TCase *nothing = tcase_create("nothing to move");
 	TCase *team = tcase_create("helpers");
 
 	exact_prepare();
 	suite_add_tcase(suite, moves);
+	suite_add_tcase(suite, nothing);
 	suite_add_tcase(suite, team);
 	tcase_set_timeout(moves, 60);
+	tcase_set_timeout(nothing, 10);
 	tcase_set_timeout(team, 30);
 	tcase_add_loop_test(moves,
 	                    long_and_short_moves_of_tokens_are_those_of_the_definition, 0,
@@ -560,10 +738,15 @@ int main(void)
 	tcase_add_loop_test(moves, a_wrong_slot_behind_many_right_ones_stops_all_of_them,
 	                    0, NUM_DEVICES);
 	tcase_add_test(moves, streams_share_the_helpers_of_their_device);
+	tcase_add_test(moves, a_slot_named_by_many_runs_is_written_by_one_thread);
+	tcase_add_loop_test(moves, only_cycles_take_memory_for_pages, 0, NUM_DEVICES * 3);
+	tcase_add_loop_test(nothing, copies_that_move_nothing_walk_over_nothing, 0,
+	                    NUM_DEVICES);
 	tcase_add_test(team, every_part_is_done_once_whoever_does_it);
 	tcase_add_test(team, parts_are_done_side_by_side);
-	tcase_add_test(team, little_work_is_left_undivided);
+	tcase_add_test(team, parts_follow_the_work);
+	tcase_add_test(team, there_are_no_more_parts_than_cpus);
+	tcase_add_test(team, one_part_is_left_to_the_caller);
 	tcase_add_test(team, work_that_finds_the_helpers_busy_is_left_undivided);
-	tcase_add_test(team, a_thread_of_the_library_takes_no_signals);
 	return run_suite(suite);
 }

@@ -99,7 +99,7 @@ for value in 0 65 -1 abc 2x '' 99999999999999999999; do
 	says "--depth must be an integer 1..64, got \"$value\""
 done
 run 2 replay --device gpu "$sample"
-says 'device: no such name'
+says 'device: none of cpu, cpu:inline, cpu:N, cuda, cuda:N'
 run 2 replay --threads mine "$sample"
 run 2 replay --pages 0 "$sample"
 run 2 replay --pages 1 "$sample"
