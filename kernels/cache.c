@@ -59,6 +59,8 @@ static enum quire_status begin_cache(struct quire_device *device,
 		free(cache);
 		return status;
 	}
+	cache->tokens_max = INT64_MAX / (2 * (int64_t)sizeof(float)) /
+	                    (cache->geometry.pieces * cache->geometry.token_stride);
 	cache->device = device;
 	cache->shape = *shape;
 	atomic_init(&cache->names, 1);
@@ -164,9 +166,6 @@ static enum quire_status check_tokens(const struct quire_cache *cache,
                                       struct quire_refusal *refusal_out)
 {
 	const struct quire_geometry *geometry = &cache->geometry;
-	/* Rows of the widest dtype, K and V, stay within int64. */
-	int64_t n_max = INT64_MAX / (2 * (int64_t)sizeof(float)) /
-	                (geometry->pieces * geometry->token_stride);
 	enum quire_status status;
 
 	if (dstream->device != cache->device)
@@ -175,7 +174,8 @@ static enum quire_status check_tokens(const struct quire_cache *cache,
 	status = quire_check_range(refusal_out, "layer", -1, layer, 0,
 	                           geometry->num_layers - 1);
 	if (status == QUIRE_OK)
-		status = quire_check_range(refusal_out, "n", -1, slots->n, 0, n_max);
+		status = quire_check_range(refusal_out, "n", -1, slots->n, 0,
+		                           cache->tokens_max);
 	if (status == QUIRE_OK && slots->offset == NULL) {
 		status = quire_check_range(refusal_out, "first", -1, slots->first, 0,
 		                           QUIRE_SEQ_TOKENS_MAX);
@@ -188,15 +188,15 @@ static enum quire_status check_tokens(const struct quire_cache *cache,
 	return status;
 }
 
-static struct quire_token_move token_move(struct quire_cache *cache, int64_t layer,
-                                          const struct quire_slots *slots)
+/* Every field but those of rows; in place, which one token notices. */
+static void begin_move(struct quire_token_move *move, struct quire_cache *cache,
+                       int64_t layer, const struct quire_slots *slots, void *out)
 {
-	return (struct quire_token_move){
-		.geometry = &cache->geometry,
-		.storage = cache->storage,
-		.layer = layer,
-		.slots = *slots,
-	};
+	move->geometry = &cache->geometry;
+	move->storage = cache->storage;
+	move->layer = layer;
+	move->slots = *slots;
+	move->out = out;
 }
 
 static enum quire_status check_rows(const struct quire_cache *cache, const void *k,
@@ -232,11 +232,10 @@ enum quire_status quire_cache_write_tokens(struct quire_cache *cache,
 	status = check_rows(cache, k, v, refusal_out);
 	if (status != QUIRE_OK)
 		return status;
-	move = token_move(cache, layer, slots);
+	begin_move(&move, cache, layer, slots, out);
 	move.row[0] = k;
 	move.row[1] = v;
 	move.dtype = dtype;
-	move.out = out;
 	return cache->device->ops->write_tokens(dstream, &move, refusal_out);
 }
 
@@ -253,8 +252,10 @@ enum quire_status quire_cache_read_tokens(struct quire_cache *cache,
 		return status;
 	if (out == NULL)
 		return quire_refuse_what(refusal_out, QUIRE_INVALID, "out is NULL");
-	move = token_move(cache, layer, slots);
-	move.out = out;
+	begin_move(&move, cache, layer, slots, out);
+	move.row[0] = NULL;
+	move.row[1] = NULL;
+	move.dtype = cache->geometry.dtype;
 	return cache->device->ops->read_tokens(dstream, &move, refusal_out);
 }
 

@@ -14,6 +14,7 @@ struct quire_cache {
 	struct quire_device *device; /* retained */
 	struct quire_shape shape;
 	struct quire_geometry geometry;
+	int64_t tokens_max; /* rows of so many, of the widest dtype, stay within int64 */
 	char *storage;
 	bool storage_is_given;
 	_Atomic int64_t names;

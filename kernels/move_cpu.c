@@ -48,13 +48,16 @@ static enum quire_status check_slots(const struct quire_geometry *geometry,
 {
 	int64_t page_size = geometry->page_size;
 	int64_t num_pages = geometry->num_pages;
+	/* As in quire_slot_place. */
+	uint32_t first = (uint32_t)slots->first;
+	uint32_t size = (uint32_t)page_size;
 	enum quire_status status;
 
 	if (slots->n == 0)
 		return QUIRE_OK;
 	if (slots->offset == NULL)
-		return quire_cpu_check_ids(slots->page, slots->first / page_size,
-		                           (slots->first + slots->n - 1) / page_size,
+		return quire_cpu_check_ids(slots->page, first / size,
+		                           (first + (uint32_t)slots->n - 1) / size,
 		                           num_pages, "page", refusal);
 	status = quire_cpu_check_ids(slots->page, 0, slots->n - 1, num_pages, "page",
 	                             refusal);
@@ -71,7 +74,8 @@ static int64_t run_length(const struct quire_slots *slots, int64_t page_size, in
 	int64_t length = 1;
 
 	if (slots->offset == NULL) {
-		int64_t to_page_end = page_size - (slots->first + i) % page_size;
+		uint32_t token = (uint32_t)(slots->first + i);
+		int64_t to_page_end = page_size - token % (uint32_t)page_size;
 
 		return max < to_page_end ? max : to_page_end;
 	}
