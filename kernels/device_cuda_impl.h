@@ -29,7 +29,8 @@
  * pairs, than any before; addresses then stay until the stream is destroyed.  So work
  * that is captured was done once before, by the same stream, with as large a cache and as
  * many pairs; a graph is launched on the stream it was captured from, or ordered with it.
- * Host functions are not captured.
+ * Host functions are not captured.  What a check finds in a launch is said to be at the
+ * position of the capture, so events recorded since then have the failure too.
  *
  * The calling thread's current device is as before when a call returns.
  *

@@ -72,6 +72,17 @@ enum quire_status quire_cuda_end(struct cuda_dstream *dstream, cudaError_t error
 	return status;
 }
 
+/* A graph may be launched after the stream failed: what is captured always looks. */
+static bool is_captured(const struct cuda_dstream *dstream)
+{
+	enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+	cudaError_t error = cudaStreamIsCapturing(dstream->stream, &capture);
+
+	/* To look is never wrong. */
+	return quire_cuda_refuse(error, NULL) != QUIRE_OK ||
+	       capture != cudaStreamCaptureStatusNone;
+}
+
 struct quire_cuda_lane quire_cuda_lane(const struct cuda_dstream *dstream)
 {
 	const struct cuda_track *track = dstream->track;
@@ -82,7 +93,8 @@ struct quire_cuda_lane quire_cuda_lane(const struct cuda_dstream *dstream)
 		.report = track->report,
 		.position = dstream->position,
 		/* Relaxed: set under the lock that the caller holds. */
-		.guarded = atomic_load_explicit(&track->guarded, memory_order_relaxed),
+		.guarded = atomic_load_explicit(&track->guarded, memory_order_relaxed) ||
+	                   is_captured(dstream),
 		.checks = device_of(dstream)->checks,
 	};
 }

@@ -10,6 +10,7 @@ check_LTLIBRARIES += %D%/libcuda_standin.la
 	%D%/standin_copy.c \
 	%D%/standin_device.c \
 	%D%/standin_event.c \
+	%D%/standin_graph.c \
 	%D%/standin_impl.h \
 	%D%/standin_kernel.c \
 	%D%/standin_memory.c \
@@ -30,6 +31,7 @@ CUDA_STANDIN_LIBS = %D%/libcuda_standin.la
 
 standin_tests = \
 	%D%/test_standin \
+	%D%/test_standin_graph \
 	%D%/test_standin_memory \
 	%D%/test_standin_order \
 	%D%/test_standin_race \
@@ -41,6 +43,11 @@ TESTS += $(standin_tests)
 %C%_test_standin_LDADD = $(CUDA_STANDIN_LIBS) $(CHECK_LIBS)
 %C%_test_standin_CFLAGS = $(TEST_CFLAGS)
 %C%_test_standin_CPPFLAGS = $(CUDA_STANDIN_CPPFLAGS)
+
+%C%_test_standin_graph_SOURCES = %D%/test_standin_graph.c %D%/standin_check.h
+%C%_test_standin_graph_LDADD = $(CUDA_STANDIN_LIBS) $(CHECK_LIBS)
+%C%_test_standin_graph_CFLAGS = $(TEST_CFLAGS)
+%C%_test_standin_graph_CPPFLAGS = $(CUDA_STANDIN_CPPFLAGS)
 
 %C%_test_standin_memory_SOURCES = %D%/test_standin_memory.c %D%/standin_check.h
 %C%_test_standin_memory_LDADD = $(CUDA_STANDIN_LIBS) $(CHECK_LIBS)

@@ -271,6 +271,7 @@ void standin_reset(void)
 {
 	standin_end_streams();
 	standin_end_events();
+	standin_end_graphs();
 	standin_end_blocks();
 	standin_lock();
 	state.driver = CUDART_VERSION;
@@ -348,6 +349,7 @@ struct standin_live standin_live(void)
 	standin_lock();
 	live.streams = standin_count_streams();
 	live.events = standin_count_events();
+	live.graphs = standin_count_graphs();
 	standin_count_blocks(&live);
 	standin_unlock();
 	return live;

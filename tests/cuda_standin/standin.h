@@ -17,7 +17,7 @@
  *   - cudaMemcpy from device to device, and cudaMemset of device memory, do not wait;
  *   - the copies of a batch run last to first;
  *   - a host function that calls CUDA is answered cudaErrorNotPermitted;
- *   - what frees or destroys does so even when it answers an error, as CUDA's calls may
+ *   - what frees, destroys or ends a capture does so even when it answers an error, as CUDA's calls may
  *     answer an error of earlier work.
  *
  * Order.  Built with ThreadSanitizer, a missing wait is a reported race, however the
@@ -29,8 +29,17 @@
  * lock gives none: ThreadSanitizer is told to look away while it is held.
  *
  * Limits.  Threads of a grid run one after the other, so races among them, warps, shared
- * memory and timing are not modelled; no graphs, no memory pools, no managed memory;
- * streams per thread are refused.
+ * memory and timing are not modelled; no memory pools, no managed memory; streams per
+ * thread are refused.
+ *
+ * Graphs.  One stream's work is captured in a line: kernels, copies, sets and host
+ * functions, with their arguments; a launch queues them as one.  Permitted less than CUDA
+ * permits: only a stream made with cudaStreamNonBlocking captures; while it does, records
+ * and waits, copies in batches, of pageable memory, and from host to host are refused on
+ * it, and while any stream captures, in any mode, cudaDeviceSynchronize, cudaMalloc and
+ * cudaHostAlloc.  What is refused is answered cudaErrorStreamCaptureUnsupported and spoils
+ * the capture.  Launches of a graph on two streams have no order; which thread ends a
+ * capture is not looked at.
  *
  * Threads: all calls may come from any thread, except standin_reset.
  */
@@ -70,7 +79,13 @@ extern "C" {
 	X(cudaStreamQuery)                  \
 	X(cudaStreamWaitEvent)              \
 	X(cudaStreamIsCapturing)            \
+	X(cudaStreamBeginCapture)           \
+	X(cudaStreamEndCapture)             \
 	X(cudaStreamGetCaptureInfo)         \
+	X(cudaGraphInstantiate)             \
+	X(cudaGraphLaunch)                  \
+	X(cudaGraphDestroy)                 \
+	X(cudaGraphExecDestroy)             \
 	X(cudaEventCreateWithFlags)         \
 	X(cudaEventDestroy)                 \
 	X(cudaEventRecord)                  \
@@ -98,6 +113,7 @@ enum standin_work {
 struct standin_live {
 	int streams;
 	int events;
+	int graphs; /* executable ones too, and those being captured */
 	int device_blocks;
 	int host_blocks;
 };

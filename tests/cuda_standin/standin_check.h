@@ -53,6 +53,7 @@ static inline void ck_assert_nothing_live(void)
 
 	ck_assert_int_eq(live.streams, 0);
 	ck_assert_int_eq(live.events, 0);
+	ck_assert_int_eq(live.graphs, 0);
 	ck_assert_int_eq(live.device_blocks, 0);
 	ck_assert_int_eq(live.host_blocks, 0);
 }

@@ -148,6 +148,10 @@ cudaError_t cudaMemcpyAsync(void *target, const void *source, size_t bytes,
 	error = check_copy(&copy, kind);
 	if (error != cudaSuccess)
 		return standin_answer(error);
+	if ((copy.to == STANDIN_PAGEABLE || copy.from == STANDIN_PAGEABLE ||
+	     (copy.to != STANDIN_DEVICE && copy.from != STANDIN_DEVICE)) &&
+	    standin_spoil_capture(stream))
+		return standin_answer(cudaErrorStreamCaptureUnsupported);
 	if (copy.to != STANDIN_DEVICE && copy.from != STANDIN_DEVICE)
 		end = WAITS;
 	else if (copy.to == STANDIN_PAGEABLE)
@@ -240,6 +244,8 @@ cudaError_t cudaMemcpyBatchAsync(void *const *targets, const void *const *source
 	stream = standin_stream_find(handle);
 	if (stream == NULL)
 		return standin_answer(cudaErrorInvalidResourceHandle);
+	if (standin_spoil_capture(stream))
+		return standin_answer(cudaErrorStreamCaptureUnsupported);
 	copy = calloc(n, sizeof(*copy));
 	if (copy == NULL)
 		return standin_answer(cudaErrorMemoryAllocation);

@@ -136,6 +136,8 @@ cudaError_t cudaDeviceSynchronize(void)
 
 	if (error != cudaSuccess)
 		return error;
+	if (standin_spoil_capture(NULL))
+		return standin_answer(cudaErrorStreamCaptureUnsupported);
 	standin_join_device(standin_device());
 	return standin_answer(standin_sticky());
 }

@@ -164,6 +164,8 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle)
 	standin_op_drop(event.newest);
 	if (event.device != stream->device)
 		return standin_answer(cudaErrorInvalidResourceHandle);
+	if (standin_spoil_capture(stream))
+		return standin_answer(cudaErrorStreamCaptureUnsupported);
 	return standin_answer(record(handle, stream));
 }
 
@@ -181,6 +183,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t handle,
 		return standin_answer(cudaErrorInvalidResourceHandle);
 	if (flags != cudaEventWaitDefault)
 		error = cudaErrorInvalidValue;
+	else if (standin_spoil_capture(stream))
+		error = cudaErrorStreamCaptureUnsupported;
 	else if (event.newest != NULL)
 		error = standin_push_join(stream, event.newest);
 	standin_op_drop(event.newest);

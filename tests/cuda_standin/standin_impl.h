@@ -30,6 +30,7 @@ struct standin_op {
 	enum standin_work work;
 	void (*run)(struct standin_op *op);
 	int64_t finished_ns;
+	size_t payload_bytes;
 	_Alignas(16) char payload[];
 };
 
@@ -49,6 +50,10 @@ struct CUstream_st {
 	struct standin_op *last;
 	/* The newest operation ever queued; NULL: none. */
 	struct standin_op *newest;
+	/* What it captures; NULL: it does not. */
+	cudaGraph_t graph;
+	/* Something not permitted was tried meanwhile; false when it does not capture. */
+	bool spoiled;
 };
 
 enum standin_place { STANDIN_PAGEABLE, STANDIN_PINNED, STANDIN_DEVICE, STANDIN_OUTSIDE };
@@ -92,6 +97,8 @@ struct standin_op *standin_op_create_locked(enum standin_work work,
 /* One user less; NULL: nothing. */
 void standin_op_drop(struct standin_op *op);
 void standin_op_drop_locked(struct standin_op *op);
+/* Each of a chain. */
+void standin_op_drop_chain_locked(struct standin_op *op);
 /* One more, before the push. */
 void standin_op_share(struct standin_op *op);
 /* Until it is done: await without order, join with it. */
@@ -109,18 +116,29 @@ void standin_threads_end_locked(void);
 /* standin_stream.c */
 /* A handle's stream, the default one made when needed; NULL: no such stream. */
 cudaStream_t standin_stream_find(cudaStream_t handle);
-/* The operation is given to the stream, even when this fails. */
-cudaError_t standin_push(cudaStream_t stream, struct standin_op *op);
+/* An operation, and those chained behind it, are given to the stream, even when this
+ * fails: to its graph while it captures. */
+cudaError_t standin_push(cudaStream_t stream, struct standin_op *chain);
 /* Have the stream wait for another operation. */
 cudaError_t standin_push_join(cudaStream_t stream, struct standin_op *joined);
 /* Wait for all that was queued on a device, ordered behind it. */
 void standin_join_device(int device);
+/* A call that a capture does not permit: does the stream capture?  NULL: does any? */
+bool standin_spoil_capture(cudaStream_t only);
 int standin_count_streams(void);
 void standin_end_streams(void);
 
 /* standin_event.c */
 int standin_count_events(void);
 void standin_end_events(void);
+
+/* standin_graph.c */
+/* Called under the lock: a chain is given to the end of a graph. */
+void standin_graph_take_locked(cudaGraph_t graph, struct standin_op *chain);
+/* NULL is a no-op. */
+void standin_graph_drop_locked(cudaGraph_t graph);
+int standin_count_graphs(void);
+void standin_end_graphs(void);
 
 /* standin_memory.c */
 enum standin_place standin_place(const void *pointer, size_t bytes);

@@ -223,6 +223,8 @@ cudaError_t cudaMalloc(void **pointer_out, size_t bytes)
 
 	if (error != cudaSuccess)
 		return error;
+	if (standin_spoil_capture(NULL))
+		return standin_answer(cudaErrorStreamCaptureUnsupported);
 	return standin_answer(allocate(STANDIN_DEVICE, pointer_out, bytes));
 }
 
@@ -236,6 +238,8 @@ cudaError_t cudaHostAlloc(void **pointer_out, size_t bytes, unsigned int flags)
 		return error;
 	if ((flags & ~known) != 0)
 		return standin_answer(cudaErrorInvalidValue);
+	if (standin_spoil_capture(NULL))
+		return standin_answer(cudaErrorStreamCaptureUnsupported);
 	return standin_answer(allocate(STANDIN_PINNED, pointer_out, bytes));
 }
 

@@ -18,6 +18,7 @@ struct standin_op *standin_op_create_locked(enum standin_work work,
 	op->users = 1;
 	op->work = work;
 	op->run = run;
+	op->payload_bytes = payload_bytes;
 	return op;
 }
 
@@ -37,6 +38,16 @@ void standin_op_drop_locked(struct standin_op *op)
 {
 	if (op != NULL && --op->users == 0)
 		free(op);
+}
+
+void standin_op_drop_chain_locked(struct standin_op *op)
+{
+	while (op != NULL) {
+		struct standin_op *next = op->next;
+
+		standin_op_drop_locked(op);
+		op = next;
+	}
 }
 
 void standin_op_drop(struct standin_op *op)

@@ -71,17 +71,38 @@ static cudaError_t follow_default_locked(cudaStream_t stream)
 	return error;
 }
 
-cudaError_t standin_push(cudaStream_t stream, struct standin_op *op)
+/* Called under the lock: the chain goes to the graph of a stream that captures. */
+static cudaError_t push_locked(cudaStream_t stream, struct standin_op *chain)
+{
+	cudaError_t error = stream->spoiled ? cudaErrorStreamCaptureInvalidated
+	                                    : follow_default_locked(stream);
+
+	if (error != cudaSuccess) {
+		standin_op_drop_chain_locked(chain);
+		return error;
+	}
+	if (stream->graph != NULL) {
+		standin_graph_take_locked(stream->graph, chain);
+		return cudaSuccess;
+	}
+	while (chain != NULL) {
+		struct standin_op *op = chain;
+
+		chain = op->next;
+		op->next = NULL;
+		append_locked(stream, op);
+	}
+	return cudaSuccess;
+}
+
+cudaError_t standin_push(cudaStream_t stream, struct standin_op *chain)
 {
 	cudaError_t error;
 
-	standin_edge_release(&op->ready);
+	for (struct standin_op *op = chain; op != NULL; op = op->next)
+		standin_edge_release(&op->ready);
 	standin_lock();
-	error = follow_default_locked(stream);
-	if (error == cudaSuccess)
-		append_locked(stream, op);
-	else
-		standin_op_drop_locked(op);
+	error = push_locked(stream, chain);
 	standin_unlock();
 	return error;
 }
@@ -98,6 +119,20 @@ cudaError_t standin_push_join(cudaStream_t stream, struct standin_op *joined)
 	return error;
 }
 
+bool standin_spoil_capture(cudaStream_t only)
+{
+	bool spoils = false;
+
+	standin_lock();
+	for (cudaStream_t stream = streams; stream != NULL; stream = stream->next)
+		if (stream->graph != NULL && (only == NULL || stream == only)) {
+			stream->spoiled = true;
+			spoils = true;
+		}
+	standin_unlock();
+	return spoils;
+}
+
 static void free_stream(cudaStream_t stream)
 {
 	pthread_cond_destroy(&stream->work);
@@ -107,6 +142,8 @@ static void free_stream(cudaStream_t stream)
 static void close_locked(cudaStream_t stream)
 {
 	stream->closed = true;
+	standin_graph_drop_locked(stream->graph);
+	stream->graph = NULL;
 	pthread_cond_signal(&stream->work);
 }
 
@@ -262,6 +299,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle)
 	stream = standin_stream_find(handle);
 	if (stream == NULL)
 		return standin_answer(cudaErrorInvalidResourceHandle);
+	if (standin_spoil_capture(stream))
+		return standin_answer(cudaErrorStreamCaptureUnsupported);
 	join_stream(stream);
 	return standin_answer(standin_sticky());
 }
@@ -278,51 +317,12 @@ cudaError_t cudaStreamQuery(cudaStream_t handle)
 	stream = standin_stream_find(handle);
 	if (stream == NULL)
 		return standin_answer(cudaErrorInvalidResourceHandle);
+	if (standin_spoil_capture(stream))
+		return standin_answer(cudaErrorStreamCaptureUnsupported);
 	op = newest_of(stream);
 	done = op == NULL || standin_op_query(op);
 	standin_op_drop(op);
 	return standin_answer(done ? standin_sticky() : cudaErrorNotReady);
-}
-
-static cudaError_t answer_capture(cudaStream_t handle,
-                                  enum cudaStreamCaptureStatus *status_out)
-{
-	if (status_out == NULL)
-		return cudaErrorInvalidValue;
-	if (standin_stream_find(handle) == NULL)
-		return cudaErrorInvalidResourceHandle;
-	*status_out = cudaStreamCaptureStatusNone;
-	return cudaSuccess;
-}
-
-cudaError_t cudaStreamIsCapturing(cudaStream_t handle,
-                                  enum cudaStreamCaptureStatus *status_out)
-{
-	cudaError_t error = standin_enter(STANDIN_cudaStreamIsCapturing);
-
-	if (error != cudaSuccess)
-		return error;
-	return standin_answer(answer_capture(handle, status_out));
-}
-
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle,
-                                     enum cudaStreamCaptureStatus *status_out,
-                                     unsigned long long *id_out, cudaGraph_t *graph_out,
-                                     const cudaGraphNode_t **dependencies_out,
-                                     const cudaGraphEdgeData **edges_out,
-                                     size_t *num_dependencies_out)
-{
-	cudaError_t error = standin_enter(STANDIN_cudaStreamGetCaptureInfo);
-
-	/* Set for a stream that captures alone. */
-	(void)id_out;
-	(void)graph_out;
-	(void)dependencies_out;
-	(void)edges_out;
-	(void)num_dependencies_out;
-	if (error != cudaSuccess)
-		return error;
-	return standin_answer(answer_capture(handle, status_out));
 }
 
 static void run_host_function(struct standin_op *op)

@@ -220,6 +220,71 @@ static int call_destroy(enum standin_entry entry)
 	}
 }
 
+/* A graph that sets memory; NULL: it could not be. */
+static cudaGraph_t capture_set(const struct world *w)
+{
+	cudaGraph_t graph = NULL;
+
+	if (cudaStreamBeginCapture(w->stream, cudaStreamCaptureModeGlobal) != cudaSuccess)
+		return NULL;
+	cudaMemsetAsync(w->device, 0, 64, w->stream);
+	cudaStreamEndCapture(w->stream, &graph);
+	return graph;
+}
+
+static void destroy_graph(cudaGraph_t graph)
+{
+	if (graph != NULL)
+		cudaGraphDestroy(graph);
+}
+
+/* Calls of those on captures. */
+static int call_capture(enum standin_entry entry, const struct world *w)
+{
+	cudaGraph_t graph = NULL;
+	int error;
+
+	switch (entry) {
+	case STANDIN_cudaStreamBeginCapture:
+		error = cudaStreamBeginCapture(w->stream, cudaStreamCaptureModeGlobal);
+		if (error == cudaSuccess)
+			cudaStreamEndCapture(w->stream, &graph);
+		break;
+	case STANDIN_cudaStreamEndCapture:
+		cudaStreamBeginCapture(w->stream, cudaStreamCaptureModeGlobal);
+		error = cudaStreamEndCapture(w->stream, &graph);
+		break;
+	case STANDIN_cudaGraphDestroy:
+		return cudaGraphDestroy(capture_set(w));
+	default:
+		return -1;
+	}
+	destroy_graph(graph);
+	return error;
+}
+
+/* Calls of those on executable graphs. */
+static int call_exec(enum standin_entry entry, const struct world *w)
+{
+	cudaGraphExec_t exec = NULL;
+	cudaGraph_t graph;
+	int error;
+
+	if (entry != STANDIN_cudaGraphInstantiate && entry != STANDIN_cudaGraphLaunch &&
+	    entry != STANDIN_cudaGraphExecDestroy)
+		return -1;
+	graph = capture_set(w);
+	error = cudaGraphInstantiate(&exec, graph, 0);
+	destroy_graph(graph);
+	if (entry == STANDIN_cudaGraphExecDestroy)
+		return cudaGraphExecDestroy(exec);
+	if (entry == STANDIN_cudaGraphLaunch)
+		error = cudaGraphLaunch(exec, w->stream);
+	if (exec != NULL)
+		cudaGraphExecDestroy(exec);
+	return error;
+}
+
 /* A valid call of an entry point. */
 static cudaError_t call(enum standin_entry entry, struct world *world)
 {
@@ -229,6 +294,10 @@ static cudaError_t call(enum standin_entry entry, struct world *world)
 		error = call_stream(entry, world);
 	if (error < 0)
 		error = call_create(entry);
+	if (error < 0)
+		error = call_capture(entry, world);
+	if (error < 0)
+		error = call_exec(entry, world);
 	if (error < 0)
 		error = call_destroy(entry);
 	ck_assert_int_ge(error, 0);

@@ -87,6 +87,7 @@ cuda_tests = \
 	%D%/test_cuda_refused \
 	%D%/test_cuda_stream \
 	%D%/test_cuda_moves \
+	%D%/test_cuda_graph \
 	%D%/fault_cuda
 if HAVE_CXX
 check_PROGRAMS += $(cuda_tests)
@@ -129,6 +130,12 @@ endif
 %C%_test_cuda_moves_LDFLAGS = $(CUDA_TEST_DEVICE)
 %C%_test_cuda_moves_CPPFLAGS = $(CUDA_STANDIN_CPPFLAGS)
 %C%_test_cuda_moves_CFLAGS = $(TEST_CFLAGS)
+
+%C%_test_cuda_graph_SOURCES = %D%/test_cuda_graph.c $(kernels_cache_headers)
+%C%_test_cuda_graph_LDADD = $(CUDA_TEST_LIBS)
+%C%_test_cuda_graph_LDFLAGS = $(CUDA_TEST_DEVICE)
+%C%_test_cuda_graph_CPPFLAGS = $(CUDA_STANDIN_CPPFLAGS)
+%C%_test_cuda_graph_CFLAGS = $(TEST_CFLAGS)
 
 # The cache beside plain copies: bench-cache as a whole, the short one for bench.
 EXTRA_PROGRAMS += %D%/bench_cache
