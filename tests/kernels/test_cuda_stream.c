@@ -250,7 +250,8 @@ START_TEST(a_failed_stream_does_nothing_more_and_tells_its_first_failure)
 		ck_assert_int_eq(quire_event_synchronize(before), QUIRE_OK);
 		ck_assert_int_eq(quire_dstream_synchronize(u.dstream, &refusal), wanted);
 		ck_assert_int_eq(refusal.status, wanted);
-		ck_assert_str_eq(refusal.what, "a host function on the device stream failed");
+		ck_assert_str_eq(refusal.what,
+		                 "a host function on the device stream failed");
 		ck_assert_int_eq(refusal.index, -1);
 		ck_assert_int_eq(copy_page(&u, u.dstream, 2, 1, 3), wanted);
 		ck_assert_int_eq(copy(u.dstream, u.list, u.list + 4, 4), wanted);
@@ -404,6 +405,7 @@ struct notice {
 	struct noted *noted;
 	int number;
 	sem_t *gate; /* passed first; NULL: none */
+	bool is_slow;
 };
 
 static void take_note(void *argument)
@@ -412,6 +414,8 @@ static void take_note(void *argument)
 
 	if (notice->gate != NULL)
 		pass_gate(notice->gate);
+	if (notice->is_slow)
+		let_others_run();
 	notice->noted->order[notice->noted->count] = notice->number;
 	notice->noted->count++;
 }
@@ -427,7 +431,9 @@ START_TEST(notices_come_when_their_events_are_done_and_in_the_order_of_their_cal
 	begin(&u, "cuda");
 	standin_set_jitter(7);
 	for (int i = 0; i < 9; i++)
-		notices[i] = (struct notice){&noted, i, NULL};
+		notices[i] = (struct notice){.noted = &noted, .number = i};
+	/* The stream is closing before the others are called. */
+	notices[0].is_slow = true;
 	for (int i = 0; i < 8; i++)
 		events[i] = new_event(u.device);
 	/* Never recorded is done. */
@@ -469,7 +475,7 @@ START_TEST(a_notice_is_of_the_record_at_its_call_and_does_not_hold_its_stream_up
 
 	begin(&u, "cuda");
 	sem_init(&called, 0, 0);
-	notice = (struct notice){&noted, 1, &called};
+	notice = (struct notice){.noted = &noted, .number = 1, .gate = &called};
 	event = new_event(u.device);
 	close_gate(u.dstream, &first);
 	ck_assert_int_eq(quire_event_record(event, u.dstream), QUIRE_OK);
@@ -518,7 +524,7 @@ START_TEST(a_broken_device_is_told_by_every_call_and_all_can_be_ended)
 
 		standin_reset();
 		begin(&u, "cuda");
-		notice = (struct notice){&noted, 1, NULL};
+		notice = (struct notice){.noted = &noted, .number = 1};
 		event = new_event(u.device);
 		done = new_event(u.device);
 		ck_assert_int_eq(quire_event_record(done, u.dstream), QUIRE_OK);
