@@ -7,7 +7,8 @@
  * Every operation is queued on a device stream and returns at once.  The lists and rows
  * it names are memory that the device can read (on cpu: any memory; on cuda: device or
  * pinned memory), kept until the operation is done; rows and what is read overlap neither
- * each other nor the storage.  An operation of n = 0 does nothing, on a failed stream too.
+ * each other nor the storage.  An operation of n = 0 does nothing, on a failed stream
+ * too.
  *
  * Sizes and arguments are checked at the call; page ids, offsets and ends when the
  * operation runs, all of them before the first byte moves: one that is out of range fails

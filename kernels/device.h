@@ -36,8 +36,8 @@
  *   - quire_event_notify calls back in the order in which a stream's events were asked
  *     for, all before quire_dstream_destroy of that stream returns.
  *   - Work on a stream can be captured in a CUDA graph, host functions excepted, once the
- *     same stream has run copy_pages with as many pairs, on a cache of as many pages: what
- *     it needs in device memory is allocated then, and stays where it is.
+ *     same stream has run copy_pages with as many pairs, on a cache of as many pages:
+ *     what it needs in device memory is allocated then, and stays where it is.
  *
  * Threads: a device stream may be used from any thread; two threads that use one stream
  *          at the same time get some order.  create and destroy exclude every other call
@@ -79,7 +79,7 @@ quire_device_create(const char *name, struct quire_device **device_out,
                     struct quire_refusal *refusal_out);
 
 /* quire_device_destroy - @device: given, NULL is a no-op; its streams, events and memory
- * must have been given back.  It stays while a cache on it, or an export of one, lives. */
+ * must have been given back.  It stays while a cache on it, or an export of one, lives */
 QUIRE_API void quire_device_destroy(struct quire_device *device);
 
 /* quire_device_name - the name it was opened by; lent */

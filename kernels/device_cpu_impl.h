@@ -8,7 +8,8 @@
  *   dstream_cpu.c  device streams: a ring of operations and the worker that runs them
  *   event_cpu.c    events
  *   move_cpu.c     write_tokens, read_tokens
- *   pages_cpu.c    copy_pages
+ *   pages_cpu.c    copy_pages, copy_slots
+ *   convert_*.c    what they move runs with (convert_impl.h)
  *
  * Locks, in the order in which they are taken: a stream's, an event's, the device's; a
  * team's are taken alone.

@@ -8,19 +8,20 @@
  *   HND  [layer, page, 2, head, token, dim]   K at 0 and V at 1
  *   MLA  [layer, page, token, dim]            one latent per token, one head
  *
- * All are contiguous, and one description serves all three.  A page of one layer is a list
- * of chunks of equal size; a chunk holds a part of every token of the page, one behind the
- * other:
+ * All are contiguous, and one description serves all three.  A page of one layer is a
+ * list of chunks of equal size; a chunk holds a part of every token of the page, one
+ * behind the other:
  *
  *          chunks of a page   part of a token in a chunk
  *   NHD    2                  num_kv_heads * head_dim
  *   HND    2 * num_kv_heads   head_dim; with page_size 1 as NHD
  *   MLA    1                  head_dim
  *
- * The row of a token (its K, its V, or its latent) is one piece of each of `pieces` chunks,
- * in their order: chunks [0, pieces) hold K, chunks [pieces, 2 * pieces) hold V.
+ * The row of a token (its K, its V, or its latent) is one piece of each of `pieces`
+ * chunks, in their order: chunks [0, pieces) hold K, chunks [pieces, 2 * pieces) hold V.
  *
- * Source: KVCache of mstar.engine.resources.kv.cache; the NHD and HND layouts of FlashInfer.
+ * Source: KVCache of mstar.engine.resources.kv.cache; the NHD and HND layouts of
+ * FlashInfer.
  */
 #include <quire/kernels/dtype.h>
 #include <quire/runtime/limits.h>

@@ -2,9 +2,9 @@
 #ifndef QUIRE_KERNELS_MOVE_CUDA_IMPL_H
 #define QUIRE_KERNELS_MOVE_CUDA_IMPL_H
 /*
- * Launching the kernels of move.cu.  Each function answers a cudaError_t, 0 when all was
- * launched, and never waits for the device.  All memory, lists included, is readable by
- * the device and read there alone.
+ * Launching the kernels of move.cu and pages.cu.  Each function answers a cudaError_t, 0
+ * when all was launched, and never waits for the device.  All memory, lists included, is
+ * readable by the device and read there alone.
  *
  * A kernel that finds a fault, and a host function that fails, leave a struct
  * quire_cuda_fault twice: in the report, pinned memory that the host reads, and in the
