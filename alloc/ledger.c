@@ -20,6 +20,16 @@ static enum quire_status refuse(enum quire_status status, const int32_t *pages, 
 	                                                        .expected = expected});
 }
 
+static enum quire_status refuse_count(const char *what, int64_t expected, int64_t got,
+                                      struct quire_refusal *refusal_out)
+{
+	return quire_refuse(refusal_out, (struct quire_refusal){.status = QUIRE_BROKEN,
+	                                                        .what = what,
+	                                                        .page = -1,
+	                                                        .expected = expected,
+	                                                        .got = got});
+}
+
 /* Names beyond INT32_MAX would not fit a place's mark in owners[]. */
 static enum quire_status check_list(const struct quire_ledger *ledger,
                                     const int32_t *pages, int64_t n,
@@ -78,6 +88,7 @@ enum quire_status quire_ledger_acquire(struct quire_ledger *ledger, const int32_
 		return refuse(QUIRE_INVALID, pages, i, 0, refusal_out);
 	}
 	ledger->owned += (int32_t)n;
+	ledger->names += n;
 	return QUIRE_OK;
 }
 
@@ -96,8 +107,10 @@ enum quire_status quire_ledger_retain(struct quire_ledger *ledger, const int32_t
 			break;
 		(*owners)++;
 	}
-	if (i == n)
+	if (i == n) {
+		ledger->names += n;
 		return QUIRE_OK;
+	}
 	status = ledger->owners[pages[i]] ? QUIRE_LIMIT : QUIRE_NOT_OWNED;
 	for (int64_t k = 0; k < i; k++)
 		ledger->owners[pages[k]]--;
@@ -138,6 +151,7 @@ enum quire_status quire_ledger_release(struct quire_ledger *ledger, const int32_
 		}
 	}
 	ledger->owned -= (int32_t)num_freed;
+	ledger->names -= n;
 	*num_freed_out = num_freed;
 	return QUIRE_OK;
 }
@@ -152,14 +166,20 @@ int32_t quire_ledger_owned(const struct quire_ledger *ledger)
 	return ledger->owned;
 }
 
+int64_t quire_ledger_extra(const struct quire_ledger *ledger)
+{
+	return ledger->names - ledger->owned;
+}
+
 enum quire_status quire_ledger_check(const struct quire_ledger *ledger,
                                      const int32_t *names,
                                      struct quire_refusal *refusal_out)
 {
-	int32_t owned = 0;
+	int64_t owned = 0, all = 0;
 
 	for (int32_t page = 0; page < ledger->num_pages; page++) {
 		owned += ledger->owners[page] > 0;
+		all += ledger->owners[page];
 		if (ledger->owners[page] != names[page])
 			return quire_refuse(refusal_out,
 			                    (struct quire_refusal){
@@ -170,12 +190,10 @@ enum quire_status quire_ledger_check(const struct quire_ledger *ledger,
 						    .got = ledger->owners[page]});
 	}
 	if (owned != ledger->owned)
-		return quire_refuse(
-			refusal_out,
-			(struct quire_refusal){.status = QUIRE_BROKEN,
-		                               .what = "owned counts pages with owners",
-		                               .page = -1,
-		                               .expected = owned,
-		                               .got = ledger->owned});
+		return refuse_count("owned counts pages with owners", owned,
+		                    ledger->owned, refusal_out);
+	if (all != ledger->names)
+		return refuse_count("names counts owners", all, ledger->names,
+		                    refusal_out);
 	return QUIRE_OK;
 }

@@ -13,7 +13,8 @@
  * got}.
  *
  * One writer: every call on one ledger comes from one thread at a time (in a runtime, the
- * planner).  Source: reference counts of paged block tables, as serving engines keep them.
+ * planner).  Source: reference counts of paged block tables, as serving engines keep
+ * them.
  */
 #include <quire/runtime/status.h>
 
@@ -77,6 +78,10 @@ QUIRE_API int32_t quire_ledger_owners(const struct quire_ledger *ledger, int32_t
 
 /* quire_ledger_owned - pages with at least one owner */
 QUIRE_API int32_t quire_ledger_owned(const struct quire_ledger *ledger);
+
+/* quire_ledger_extra - owners beyond each page's first, of all pages: 0 when none is
+ * shared */
+QUIRE_API int64_t quire_ledger_extra(const struct quire_ledger *ledger);
 
 /*
  * quire_ledger_check - compare with an independent count of names

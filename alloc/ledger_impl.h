@@ -12,6 +12,7 @@
 struct quire_ledger {
 	int32_t num_pages;
 	int32_t owned;
+	int64_t names; /* owners of all pages together */
 	int32_t owners[];
 };
 

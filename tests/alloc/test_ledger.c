@@ -59,13 +59,16 @@ static void bag_remove(int32_t page)
 static void ck_assert_ledger_is_bag(const struct quire_ledger *ledger)
 {
 	int32_t names[PAGES_MOST], owned = 0;
+	int64_t extra = 0;
 
 	for (int32_t page = 0; page < bag.num_pages; page++) {
 		names[page] = bag_count(page);
 		owned += names[page] > 0;
+		extra += names[page] > 0 ? names[page] - 1 : 0;
 		ck_assert_int_eq(quire_ledger_owners(ledger, page), names[page]);
 	}
 	ck_assert_int_eq(quire_ledger_owned(ledger), owned);
+	ck_assert_int_eq(quire_ledger_extra(ledger), extra);
 	ck_assert_int_eq(quire_ledger_check(ledger, names, NULL), QUIRE_OK);
 }
 
