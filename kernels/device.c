@@ -61,6 +61,17 @@ const char *quire_device_name(const struct quire_device *device)
 	return device->name;
 }
 
+int quire_device_enter(struct quire_device *device)
+{
+	return device->ops->enter == NULL ? -1 : device->ops->enter(device);
+}
+
+void quire_device_leave(struct quire_device *device, int previous)
+{
+	if (device->ops->leave != NULL)
+		device->ops->leave(device, previous);
+}
+
 enum quire_status quire_device_alloc(struct quire_device *device, int64_t bytes,
                                      void **memory_out)
 {

@@ -86,6 +86,18 @@ QUIRE_API void quire_device_destroy(struct quire_device *device);
 QUIRE_API const char *quire_device_name(const struct quire_device *device);
 
 /*
+ * quire_device_enter - make it the calling thread's current device
+ * Returns:  what quire_device_leave takes to go back.  On cpu nothing happens, nor where
+ *           it fails: later calls answer with the failure.
+ * Threads:  any.
+ * Source:   cudaSetDevice
+ */
+QUIRE_API int quire_device_enter(struct quire_device *device);
+
+/* quire_device_leave - make the device before quire_device_enter current again */
+QUIRE_API void quire_device_leave(struct quire_device *device, int previous);
+
+/*
  * quire_device_alloc - device memory, zeroed, aligned to 64 bytes or more
  * @bytes:   1 or more
  * Returns:  QUIRE_OK; QUIRE_NO_MEMORY; QUIRE_INVALID: bytes out of range.

@@ -127,8 +127,25 @@ static void cuda_destroy(struct quire_device *base)
 	free(device);
 }
 
+/* -1: not entered, so that there is nothing to leave. */
+static int cuda_enter(struct quire_device *device)
+{
+	int previous;
+	cudaError_t error = quire_cuda_enter((struct cuda_device *)device, &previous);
+
+	return quire_cuda_refuse(error, NULL) == QUIRE_OK ? previous : -1;
+}
+
+static void cuda_leave(struct quire_device *device, int previous)
+{
+	if (previous >= 0)
+		quire_cuda_leave((struct cuda_device *)device, previous);
+}
+
 static const struct quire_device_ops cuda_ops = {
 	.destroy = cuda_destroy,
+	.enter = cuda_enter,
+	.leave = cuda_leave,
 	.alloc = cuda_alloc,
 	.release = cuda_release,
 	.alloc_pinned = cuda_alloc_pinned,

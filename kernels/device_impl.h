@@ -25,6 +25,10 @@
 struct quire_device_ops {
 	void (*destroy)(struct quire_device *device);
 
+	/* The calling thread's current device; both NULL where there is no such thing. */
+	int (*enter)(struct quire_device *device);
+	void (*leave)(struct quire_device *device, int previous);
+
 	/* Memory, zeroed; @bytes is 1 or more. */
 	enum quire_status (*alloc)(struct quire_device *device, int64_t bytes,
 	                           void **memory_out);
