@@ -68,6 +68,18 @@ static void add_table(XXH3_state_t *state, const struct quire_plan *plan,
 	}
 }
 
+/* Copies [first, first + n) of the plan's lists. */
+static void add_copies(XXH3_state_t *state, const struct quire_plan *plan, int32_t first,
+                       int32_t n)
+{
+	add_i32(state, n);
+	for (int32_t i = first; i < first + n; i++) {
+		add_i32(state, plan->copy_source[i]);
+		add_i32(state, plan->copy_target[i]);
+		add_i32(state, plan->copy_end[i]);
+	}
+}
+
 uint64_t quire_plan_digest(const struct quire_plan *plan)
 {
 	XXH3_state_t state;
@@ -76,8 +88,8 @@ uint64_t quire_plan_digest(const struct quire_plan *plan)
 	add_i32(&state, plan->num_tables);
 	for (int32_t t = 0; t < plan->num_tables; t++)
 		add_table(&state, plan, &plan->tables[t]);
-	add_i32(&state, 0); /* copies before the work: none without forks */
-	add_i32(&state, 0); /* copies behind it */
+	add_copies(&state, plan, 0, plan->num_pre_copies);
+	add_copies(&state, plan, plan->num_pre_copies, plan->num_post_copies);
 	return XXH3_64bits_digest(&state);
 }
 

@@ -16,6 +16,7 @@ libquire_core_la_SOURCES += \
 	%D%/json_impl.h \
 	%D%/lines.c \
 	%D%/lines_impl.h \
+	%D%/paging_impl.h \
 	%D%/plan.c \
 	%D%/requests.c \
 	%D%/target.c \
@@ -23,6 +24,7 @@ libquire_core_la_SOURCES += \
 	%D%/trace.c \
 	%D%/trace_impl.h \
 	%D%/trace_parse.c \
+	%D%/trace_parse_step.c \
 	%D%/trace_read.c \
 	%D%/trace_write.c
 

@@ -3,6 +3,7 @@
 
 #include <quire/plans/plan.h>
 
+#include "plans/paging_impl.h"
 #include "runtime/refuse_impl.h"
 
 #include <quire/runtime/assert.h>
@@ -28,6 +29,7 @@ static enum quire_status check_limits(const struct quire_slot_limits *limits,
 		{"tokens_max", limits->tokens_max, 1, QUIRE_TOKENS_MAX},
 		{"pages_max", limits->pages_max, 1, INT32_MAX},
 		{"block_width", limits->block_width, 0, QUIRE_PAGES_MAX},
+		{"copies_max", limits->copies_max, 0, QUIRE_PAGES_MAX},
 		{"work_max", limits->work_max, 0, QUIRE_WORK_MAX},
 		{"user_bytes", limits->user_bytes, 0, QUIRE_USER_BYTES_MAX},
 	};
@@ -78,8 +80,9 @@ enum quire_status quire_slot_layout_init(const struct quire_slot_limits *limits,
 	layout.block_table = place(&end, rows * limits->block_width * 4);
 	layout.table_bytes = end;
 	end *= limits->tables_max;
-	layout.copy_source = place(&end, limits->work_max * 4);
-	layout.copy_target = place(&end, limits->work_max * 4);
+	layout.copy_source = place(&end, (limits->copies_max + limits->work_max) * 4);
+	layout.copy_target = place(&end, (limits->copies_max + limits->work_max) * 4);
+	layout.copy_end = place(&end, (limits->copies_max + limits->work_max) * 4);
 	layout.user = place(&end, limits->user_bytes);
 	layout.slot_bytes = end;
 	*layout_out = layout;
@@ -111,6 +114,7 @@ void quire_plan_bind(struct quire_plan *plan, const struct quire_slot_layout *la
 	plan->block_width = (int32_t)layout->limits.block_width;
 	plan->copy_source = (int32_t *)(host + layout->copy_source);
 	plan->copy_target = (int32_t *)(host + layout->copy_target);
+	plan->copy_end = (int32_t *)(host + layout->copy_end);
 	plan->user = host + layout->user;
 	plan->user_bytes = layout->limits.user_bytes;
 	plan->host = host;
@@ -198,22 +202,6 @@ enum quire_status quire_grouping_init(struct quire_grouping *grouping,
 	return QUIRE_OK;
 }
 
-/* By shift where the page size is a power of two: a division costs more than a row. */
-struct page_arithmetic {
-	int32_t size;
-	int32_t shift; /* -1: not a power of two */
-};
-
-static inline int32_t page_of(const struct page_arithmetic *page, int32_t token)
-{
-	return page->shift >= 0 ? token >> page->shift : token / page->size;
-}
-
-static inline int32_t pages_of(const struct page_arithmetic *page, int32_t length)
-{
-	return length == 0 ? 0 : page_of(page, length - 1) + 1;
-}
-
 /* Where the next row of one label goes in its table. */
 struct cursor {
 	struct quire_table *table;
@@ -224,10 +212,10 @@ struct cursor {
 
 /* The slots of a row with any span: page by page. */
 static void put_tokens(struct quire_table *table, int32_t token,
-                       const struct page_arithmetic *page, const struct quire_view *view)
+                       const struct quire_paging *page, const struct quire_view *view)
 {
 	int32_t g = view->length - view->span;
-	int32_t p = page_of(page, g);
+	int32_t p = quire_page_of(page, g);
 	int32_t offset = g - p * page->size;
 
 	while (g < view->length) {
@@ -258,12 +246,12 @@ static void put_block_row(struct quire_table *table, int32_t row, const int32_t 
 	memset(entries + pages, 0, (size_t)(block_width - pages) * 4);
 }
 
-static inline void put_row(struct cursor *at, const struct page_arithmetic *page,
+static inline void put_row(struct cursor *at, const struct quire_paging *page,
                            const struct quire_view *view, int32_t block_width)
 {
 	struct quire_table *table = at->table;
 	int32_t row = at->row++;
-	int32_t pages = pages_of(page, view->length);
+	int32_t pages = quire_pages_of(page, view->length);
 	int32_t last_page_len = view->length - (pages - 1) * page->size;
 
 	if (pages > 0)
@@ -308,7 +296,7 @@ static void start_members(const struct quire_grouping *grouping, int32_t t,
 
 static void start_cursors(struct quire_plan *plan, const struct quire_grouping *grouping,
                           const struct quire_view *views, int32_t num_views,
-                          const struct page_arithmetic *page, struct cursor *cursors)
+                          const struct quire_paging *page, struct cursor *cursors)
 {
 	bool combined = false;
 
@@ -323,7 +311,7 @@ static void start_cursors(struct quire_plan *plan, const struct quire_grouping *
 	for (int32_t i = 0; i < num_views; i++) {
 		cursors[views[i].label].row++;
 		cursors[views[i].label].token += views[i].span;
-		cursors[views[i].label].page += pages_of(page, views[i].length);
+		cursors[views[i].label].page += quire_pages_of(page, views[i].length);
 	}
 	for (int32_t t = 0; t < grouping->num_tables; t++)
 		start_members(grouping, t, cursors);
@@ -374,12 +362,7 @@ void quire_plan_build(struct quire_plan *plan, const struct quire_grouping *grou
                       int32_t page_size, int32_t bucket_rows, int32_t bucket_tokens,
                       int32_t *row_of_view)
 {
-	const struct page_arithmetic page = {
-		.size = page_size,
-		.shift = (page_size & (page_size - 1)) == 0
-	                         ? __builtin_ctz((unsigned)page_size)
-	                         : -1,
-	};
+	const struct quire_paging page = quire_paging_of(page_size);
 	struct cursor cursors[QUIRE_LABELS_MAX];
 
 	QUIRE_ASSERT(page_size >= 1 && num_views >= 0);
@@ -457,11 +440,14 @@ static void add_table_ranges(struct range_list *list, const struct quire_table *
 int32_t quire_plan_ranges(const struct quire_plan *plan, struct quire_slot_range *ranges)
 {
 	struct range_list list = {.plan = plan, .ranges = ranges};
+	int64_t copies = (int64_t)plan->num_pre_copies + plan->num_post_copies +
+	                 plan->num_work_copies;
 
 	for (int32_t t = 0; t < plan->num_tables; t++)
 		add_table_ranges(&list, &plan->tables[t]);
-	add_range(&list, plan->copy_source, (int64_t)plan->num_copies * 4);
-	add_range(&list, plan->copy_target, (int64_t)plan->num_copies * 4);
+	add_range(&list, plan->copy_source, copies * 4);
+	add_range(&list, plan->copy_target, copies * 4);
+	add_range(&list, plan->copy_end, copies * 4);
 	add_range(&list, plan->user, plan->user_bytes);
 	return list.count;
 }

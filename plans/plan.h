@@ -57,6 +57,7 @@ struct quire_slot_limits {
 	int64_t tokens_max;  /* 1..QUIRE_TOKENS_MAX */
 	int64_t pages_max;   /* entries of kv_indices, 1..2^31-1 */
 	int64_t block_width; /* pages of one block table row; 0: no block table */
+	int64_t copies_max;  /* copies of forks and first writes, 0..QUIRE_PAGES_MAX */
 	int64_t work_max;    /* page copies of the built-in work, 0..QUIRE_WORK_MAX */
 	int64_t user_bytes;  /* the engine's own bytes, uploaded with the tables */
 };
@@ -79,6 +80,7 @@ struct quire_slot_layout {
 	int64_t block_table;
 	int64_t copy_source; /* offsets in the slot, behind the tables */
 	int64_t copy_target;
+	int64_t copy_end;
 	int64_t user;
 	int64_t slot_bytes;
 };
@@ -110,9 +112,16 @@ struct quire_plan {
 	int32_t page_size;
 	int32_t num_tables;
 	int32_t block_width;
-	int32_t num_copies; /* whole-page copies of the built-in work */
+	/* Copies of tokens [0, end) of one page onto another, every layer.  In this
+	 * order: those of pre-forks and first writes (one batch, before the step's work),
+	 * those of post-forks (one batch, behind it), whole pages of the built-in
+	 * work. */
+	int32_t num_pre_copies;
+	int32_t num_post_copies;
+	int32_t num_work_copies;
 	int32_t *copy_source;
 	int32_t *copy_target;
+	int32_t *copy_end;
 	void *user; /* user_bytes of the host half, for the on_plan callback */
 	int64_t user_bytes;
 	char *host;   /* start of the host half */
@@ -209,8 +218,8 @@ struct quire_slot_range {
 	int64_t bytes;
 };
 
-/* Upper bound of quire_plan_ranges: 12 arrays a table, two copy lists, user bytes. */
-#define QUIRE_PLAN_RANGES_MAX (QUIRE_TABLES_MAX * 12 + 3)
+/* Upper bound of quire_plan_ranges: 12 arrays a table, three copy lists, user bytes. */
+#define QUIRE_PLAN_RANGES_MAX (QUIRE_TABLES_MAX * 12 + 4)
 
 /*
  * quire_plan_ranges - what an upload has to copy: the used parts of the host half

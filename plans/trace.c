@@ -31,6 +31,17 @@ const struct quire_trace_field quire_trace_fields[] = {
 const int quire_trace_num_fields =
 	sizeof(quire_trace_fields) / sizeof(quire_trace_fields[0]);
 
+const char *const quire_trace_kinds[QUIRE_TRACE_NUM_KINDS] = {
+	[QUIRE_COMMAND_OPEN] = "open",
+	[QUIRE_COMMAND_CLOSE] = "close",
+	[QUIRE_COMMAND_SUBMIT] = "submit",
+	[QUIRE_COMMAND_RESET] = "reset",
+	[QUIRE_COMMAND_REWIND] = "rewind",
+	[QUIRE_COMMAND_RELEASE_FRONT] = "release_front",
+	[QUIRE_COMMAND_PROMOTE] = "promote",
+	[QUIRE_COMMAND_ABANDON] = "abandon",
+};
+
 static const char *const layouts[] = {"NHD", "HND", "MLA", NULL};
 static const char *const dtypes[] = {"f32", "f16", "bf16", "e4m3", "e5m2", NULL};
 
@@ -188,6 +199,23 @@ static enum quire_status check_combined(const struct quire_step *step,
 	return QUIRE_OK;
 }
 
+static enum quire_status check_forks(const struct quire_fork *forks, int32_t num,
+                                     const char *what, struct quire_refusal *refusal_out)
+{
+	if (num < 0 || num > QUIRE_FORKS_MAX)
+		return refuse(refusal_out, "forks: must be 0..64 pairs", -1);
+	for (int32_t i = 0; i < num; i++) {
+		if (!is_label(forks[i].source) || !is_label(forks[i].target))
+			return refuse(refusal_out, what, i);
+	}
+	return QUIRE_OK;
+}
+
+/* Every flag has a field. */
+#define FLAGS                                                                \
+	(QUIRE_STEP_NO_COMMIT | QUIRE_STEP_NO_WAIT | QUIRE_STEP_COPY_FORKS | \
+	 QUIRE_STEP_SPECULATIVE)
+
 static enum quire_status check_step(const struct quire_step *step,
                                     const struct quire_trace_header *header,
                                     struct quire_refusal *refusal_out)
@@ -198,7 +226,7 @@ static enum quire_status check_step(const struct quire_step *step,
 		return refuse(refusal_out, "step must be given", -1);
 	if (step->num_segments < 1 || step->num_segments > header->rows_max)
 		return refuse(refusal_out, "num_segments must be 1..limits.rows", -1);
-	if ((step->flags & ~(QUIRE_STEP_NO_COMMIT | QUIRE_STEP_NO_WAIT)) != 0)
+	if ((step->flags & ~FLAGS) != 0)
 		return refuse(refusal_out, "flags must be known ones", -1);
 	if ((step->bucket_tokens != 0 || step->bucket_rows != 0) &&
 	    (step->bucket_tokens < 1 || step->bucket_tokens > QUIRE_TOKENS_MAX ||
@@ -206,7 +234,30 @@ static enum quire_status check_step(const struct quire_step *step,
 		return refuse(refusal_out, "bucket must be 1..2^24 tokens, 1..2^16 rows",
 		              -1);
 	status = check_segments(step, refusal_out);
+	if (status == QUIRE_OK)
+		status = check_forks(step->pre_forks, step->num_pre_forks,
+		                     "pre_forks: labels must be 1..31 bytes of UTF-8",
+		                     refusal_out);
+	if (status == QUIRE_OK)
+		status = check_forks(step->post_forks, step->num_post_forks,
+		                     "post_forks: labels must be 1..31 bytes of UTF-8",
+		                     refusal_out);
 	return status != QUIRE_OK ? status : check_combined(step, refusal_out);
+}
+
+static enum quire_status check_base(const struct quire_trace_record *record,
+                                    struct quire_refusal *refusal_out)
+{
+	if ((record->command.step->flags & QUIRE_STEP_SPECULATIVE) == 0)
+		return record->has_base
+		               ? refuse(refusal_out,
+		                        "base must stand in a speculative submit", -1)
+		               : QUIRE_OK;
+	if (record->id == 0)
+		return refuse(refusal_out, "a speculative submit needs an id", -1);
+	if (record->has_base && record->base >= record->id)
+		return refuse(refusal_out, "base must be below the submit's id", -1);
+	return QUIRE_OK;
 }
 
 enum quire_status quire_trace_check_record(const struct quire_trace_record *record,
@@ -215,6 +266,7 @@ enum quire_status quire_trace_check_record(const struct quire_trace_record *reco
                                            struct quire_refusal *refusal_out)
 {
 	const struct quire_command *command = &record->command;
+	enum quire_status status;
 
 	if (record->id != 0 && (record->id <= last_id || record->id > QUIRE_TRACE_ID_MAX))
 		return refuse(refusal_out,
@@ -224,7 +276,18 @@ enum quire_status quire_trace_check_record(const struct quire_trace_record *reco
 		return refuse(refusal_out, "outcome.status must be a known status", -1);
 	switch (command->kind) {
 	case QUIRE_COMMAND_SUBMIT:
-		return check_step(command->step, header, refusal_out);
+		status = check_step(command->step, header, refusal_out);
+		return status != QUIRE_OK ? status : check_base(record, refusal_out);
+	case QUIRE_COMMAND_PROMOTE:
+	case QUIRE_COMMAND_ABANDON:
+		if (command->target < 1 || command->target > QUIRE_TRACE_ID_MAX)
+			return refuse(refusal_out, "target must be 1..2^63-1", -1);
+		return QUIRE_OK;
+	case QUIRE_COMMAND_REWIND:
+	case QUIRE_COMMAND_RELEASE_FRONT:
+		if (command->tokens < 0)
+			return refuse(refusal_out, "tokens must be 0 or more", -1);
+		/* fall through */
 	case QUIRE_COMMAND_RESET:
 		if (!is_label(command->label))
 			return refuse(refusal_out, "label must be 1..31 bytes of UTF-8",

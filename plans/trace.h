@@ -8,7 +8,8 @@
  * Reading is strict about what is named (a wrong value is refused with file line and
  * field) and lenient about what is not: unknown fields are skipped.  The names of all
  * commands of format 1 are known; those that this version does not run are refused by
- * name, as unknown ones are.
+ * name, as unknown ones are.  The ids that a promote, an abandon or a base speaks of are
+ * passed on as they stand: whether there is such a step is for a replay to say.
  *
  * A refusal's `what` is a text made at run time: lent by a reader until it is closed, by
  * all other functions until the calling thread's next refusal from plans/.
@@ -59,9 +60,14 @@ struct quire_trace_outcome {
 };
 
 struct quire_trace_record {
-	int64_t line;                 /* in the file, 1-based */
-	uint64_t id;                  /* the command's own name in the trace; 0: none */
-	struct quire_command command; /* all it points to is lent until the next read */
+	int64_t line; /* in the file, 1-based */
+	uint64_t id;  /* the command's own name in the trace; 0: none */
+	/* All it points to is lent until the next read; `target` is an id. */
+	struct quire_command command;
+	/* Of a speculative submit: is the step that it rests on written out, and which is
+	 * it?  0: none. */
+	bool has_base;
+	uint64_t base;
 	bool has_outcome;
 	struct quire_trace_outcome outcome;
 };

@@ -25,6 +25,10 @@ struct quire_trace_field {
 extern const struct quire_trace_field quire_trace_fields[];
 extern const int quire_trace_num_fields;
 
+/* The names of the commands, by kind. */
+#define QUIRE_TRACE_NUM_KINDS (QUIRE_COMMAND_ABANDON + 1)
+extern const char *const quire_trace_kinds[QUIRE_TRACE_NUM_KINDS];
+
 static inline int64_t *quire_trace_field_of(struct quire_trace_header *header,
                                             const struct quire_trace_field *field)
 {
@@ -61,6 +65,8 @@ struct quire_trace_reader {
 	int32_t segments_room;
 	struct quire_combined combined[QUIRE_TABLES_MAX];
 	const char *labels[QUIRE_TABLES_MAX][QUIRE_LABELS_MAX];
+	struct quire_fork pre_forks[QUIRE_FORKS_MAX];
+	struct quire_fork post_forks[QUIRE_FORKS_MAX];
 	enum quire_status ended; /* not QUIRE_OK: what every further read answers */
 	struct quire_refusal refusal;
 	char text[QUIRE_FAULT_BYTES];
@@ -74,5 +80,20 @@ QUIRE_MUST_CHECK enum quire_status quire_trace_parse_header(
 	const struct quire_json *json, struct quire_trace_header *header);
 QUIRE_MUST_CHECK enum quire_status quire_trace_parse_record(
 	struct quire_trace_reader *reader, struct quire_trace_record *record);
+
+/*
+ * quire_trace_parse_submit - the fields of a step, into reader->step
+ * quire_trace_parse_base - what a speculative submit needs beside them; id is parsed
+ * Returns:  as quire_trace_parse_record.
+ */
+QUIRE_MUST_CHECK enum quire_status
+quire_trace_parse_submit(struct quire_trace_reader *reader);
+QUIRE_MUST_CHECK enum quire_status quire_trace_parse_base(
+	struct quire_trace_reader *reader, struct quire_trace_record *record);
+
+/* Set @flag when the field @name is there and has the value @when. */
+QUIRE_MUST_CHECK enum quire_status quire_trace_parse_flag(const struct quire_json *json,
+                                                          const char *name, bool when,
+                                                          uint32_t flag, uint32_t *flags);
 
 #endif

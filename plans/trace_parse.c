@@ -11,13 +11,7 @@ _Static_assert(QUIRE_REQUEST_MAX == INT64_MAX, "request ids are JSON integers");
 
 /* Commands of format 1 that this version does not run. */
 static const char *const reserved_commands[] = {
-	"promote", "abandon", "rewind", "release_front", "offload",
-	"reload",  "hold",    "drop",   "adopt",         "offer",
-};
-
-/* Fields of a submit that this version does not run. */
-static const char *const reserved_fields[] = {
-	"pre_forks", "post_forks", "speculative", "base", "copy",
+	"offload", "reload", "hold", "drop", "adopt", "offer",
 };
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
@@ -128,173 +122,8 @@ enum quire_status quire_trace_parse_header(const struct quire_json *json,
 	return status != QUIRE_OK ? status : quire_json_finish(json);
 }
 
-static enum quire_status parse_segment(const struct quire_json *json, const json_t *value,
-                                       int64_t index, struct quire_segment *segment)
-{
-	const json_t *at = json_array_get(value, 3);
-	int64_t request, span, expected = QUIRE_AT_ANY;
-	enum quire_status status;
-
-	if (!json_is_array(value) || json_array_size(value) < 3 ||
-	    json_array_size(value) > 4)
-		return quire_fault(
-			json->refusal_out, QUIRE_FORMAT, json->line,
-			"segments[%" PRId64
-			"] must be [request, label, span, at], at may be left out",
-			index);
-	status = quire_json_int(json, json_array_get(value, 0),
-	                        QUIRE_FIELD_AT("segments", index, "request"), 0,
-	                        INT64_MAX, &request);
-	if (status == QUIRE_OK)
-		status = quire_json_string(json, json_array_get(value, 1),
-		                           QUIRE_FIELD_AT("segments", index, "label"),
-		                           QUIRE_LABEL_BYTES - 1, &segment->label);
-	if (status == QUIRE_OK)
-		status = quire_json_int(json, json_array_get(value, 2),
-		                        QUIRE_FIELD_AT("segments", index, "span"), 0,
-		                        QUIRE_TOKENS_MAX, &span);
-	if (status == QUIRE_OK && at != NULL && !json_is_null(at))
-		status = quire_json_int(json, at, QUIRE_FIELD_AT("segments", index, "at"),
-		                        0, QUIRE_SEQ_TOKENS_MAX, &expected);
-	if (status != QUIRE_OK)
-		return status;
-	segment->request = (uint64_t)request;
-	segment->span = (int32_t)span;
-	segment->at = (int32_t)expected;
-	segment->tag = 0;
-	return QUIRE_OK;
-}
-
-/* Room grows by doubling and is kept: no allocation once the longest step was seen. */
-static enum quire_status grow_segments(struct quire_trace_reader *reader, size_t count)
-{
-	size_t room = reader->segments_room > 0 ? (size_t)reader->segments_room : 64;
-	struct quire_segment *segments;
-
-	if (count <= (size_t)reader->segments_room)
-		return QUIRE_OK;
-	while (room < count)
-		room *= 2;
-	segments = realloc(reader->segments, room * sizeof(*segments));
-	if (segments == NULL)
-		return quire_fault(reader->json.refusal_out, QUIRE_NO_MEMORY,
-		                   reader->json.line, "no memory for %zu segments", room);
-	reader->segments = segments;
-	reader->segments_room = (int32_t)room;
-	return QUIRE_OK;
-}
-
-static enum quire_status parse_segments(struct quire_trace_reader *reader)
-{
-	const struct quire_json *json = &reader->json;
-	const json_t *list = json_object_get(json->root, "segments");
-	size_t count = json_array_size(list);
-	enum quire_status status = quire_json_array(json, list, QUIRE_FIELD("segments"));
-
-	if (status != QUIRE_OK)
-		return status;
-	if (count < 1 || count > (size_t)reader->header.rows_max)
-		return quire_fault(json->refusal_out, QUIRE_FORMAT, json->line,
-		                   "segments must be 1..%" PRId64
-		                   " (limits.rows), got %zu",
-		                   reader->header.rows_max, count);
-	status = grow_segments(reader, count);
-	for (size_t i = 0; i < count && status == QUIRE_OK; i++)
-		status = parse_segment(json, json_array_get(list, i), (int64_t)i,
-		                       &reader->segments[i]);
-	reader->step.segments = reader->segments;
-	reader->step.num_segments = (int32_t)count;
-	return status;
-}
-
-static enum quire_status parse_combined_labels(struct quire_trace_reader *reader,
-                                               int32_t t, const json_t *list)
-{
-	const struct quire_json *json = &reader->json;
-	struct quire_combined *combined = &reader->combined[t];
-	size_t count = json_array_size(list);
-	enum quire_status status =
-		quire_json_array(json, list, QUIRE_FIELD_OF("combined", combined->name));
-
-	if (status != QUIRE_OK)
-		return status;
-	if (count > QUIRE_LABELS_MAX)
-		return quire_fault(json->refusal_out, QUIRE_FORMAT, json->line,
-		                   "combined.%s must have 0..%d labels, got %zu",
-		                   combined->name, QUIRE_LABELS_MAX, count);
-	for (size_t i = 0; i < count && status == QUIRE_OK; i++)
-		status = quire_json_string(json, json_array_get(list, i),
-		                           QUIRE_FIELD_AT("combined", t, "label"),
-		                           QUIRE_LABEL_BYTES - 1, &reader->labels[t][i]);
-	combined->labels = reader->labels[t];
-	combined->num_labels = (int32_t)count;
-	return status;
-}
-
-static enum quire_status parse_combined(struct quire_trace_reader *reader)
-{
-	const struct quire_json *json = &reader->json;
-	json_t *object = json_object_get(json->root, "combined");
-	enum quire_status status = QUIRE_OK;
-	const char *name;
-	json_t *list;
-	int32_t t = 0;
-
-	if (object == NULL)
-		return QUIRE_OK;
-	status = quire_json_object(json, object, QUIRE_FIELD("combined"));
-	if (status != QUIRE_OK)
-		return status;
-	if (json_object_size(object) > QUIRE_TABLES_MAX)
-		return quire_fault(json->refusal_out, QUIRE_FORMAT, json->line,
-		                   "combined must have 0..%d names, got %zu",
-		                   QUIRE_TABLES_MAX, json_object_size(object));
-	json_object_foreach(object, name, list)
-	{
-		if (strlen(name) < 1 || strlen(name) >= QUIRE_LABEL_BYTES)
-			return quire_fault(json->refusal_out, QUIRE_FORMAT, json->line,
-			                   "combined[%" PRId32
-			                   "]: name must be 1..%d bytes",
-			                   t, QUIRE_LABEL_BYTES - 1);
-		reader->combined[t].name = name;
-		status = parse_combined_labels(reader, t++, list);
-		if (status != QUIRE_OK)
-			return status;
-	}
-	reader->step.combined = reader->combined;
-	reader->step.num_combined = t;
-	return QUIRE_OK;
-}
-
-static enum quire_status parse_bucket(const struct quire_json *json,
-                                      struct quire_step *step)
-{
-	const json_t *value = json_object_get(json->root, "bucket");
-	enum quire_status status;
-	int64_t tokens, rows;
-
-	if (value == NULL)
-		return QUIRE_OK;
-	if (!json_is_array(value) || json_array_size(value) != 2)
-		return quire_fault(json->refusal_out, QUIRE_FORMAT, json->line,
-		                   "bucket must be [tokens, rows]");
-	status = quire_json_int(json, json_array_get(value, 0),
-	                        QUIRE_FIELD_OF("bucket", "tokens"), 1, QUIRE_TOKENS_MAX,
-	                        &tokens);
-	if (status == QUIRE_OK)
-		status = quire_json_int(json, json_array_get(value, 1),
-		                        QUIRE_FIELD_OF("bucket", "rows"), 1,
-		                        QUIRE_ROWS_MAX, &rows);
-	if (status != QUIRE_OK)
-		return status;
-	step->bucket_tokens = (int32_t)tokens;
-	step->bucket_rows = (int32_t)rows;
-	return QUIRE_OK;
-}
-
-/* Set @flag when the field is there and has the value @when. */
-static enum quire_status parse_flag(const struct quire_json *json, const char *name,
-                                    bool when, uint32_t flag, uint32_t *flags)
+enum quire_status quire_trace_parse_flag(const struct quire_json *json, const char *name,
+                                         bool when, uint32_t flag, uint32_t *flags)
 {
 	const json_t *value = json_object_get(json->root, name);
 	enum quire_status status;
@@ -305,34 +134,6 @@ static enum quire_status parse_flag(const struct quire_json *json, const char *n
 	status = quire_json_bool(json, value, QUIRE_FIELD(name), &given);
 	if (status == QUIRE_OK && given == when)
 		*flags |= flag;
-	return status;
-}
-
-static enum quire_status parse_submit(struct quire_trace_reader *reader)
-{
-	const struct quire_json *json = &reader->json;
-	struct quire_step *step = &reader->step;
-	enum quire_status status;
-
-	memset(step, 0, sizeof(*step));
-	for (size_t i = 0; i < LENGTH(reserved_fields); i++) {
-		if (json_object_get(json->root, reserved_fields[i]) != NULL)
-			return quire_fault(
-				json->refusal_out, QUIRE_FORMAT, json->line,
-				"%s is reserved in format 1, not run by this version",
-				reserved_fields[i]);
-	}
-	status = parse_segments(reader);
-	if (status == QUIRE_OK)
-		status = parse_bucket(json, step);
-	if (status == QUIRE_OK)
-		status = parse_combined(reader);
-	if (status == QUIRE_OK)
-		status = parse_flag(json, "commit", false, QUIRE_STEP_NO_COMMIT,
-		                    &step->flags);
-	if (status == QUIRE_OK)
-		status = parse_flag(json, "no_wait", true, QUIRE_STEP_NO_WAIT,
-		                    &step->flags);
 	return status;
 }
 
@@ -349,26 +150,90 @@ static enum quire_status parse_request(const struct quire_json *json,
 	return status;
 }
 
-static enum quire_status parse_reset(const struct quire_json *json,
-                                     struct quire_command *command)
+/* The stream that a command speaks of. */
+static enum quire_status parse_stream(const struct quire_json *json,
+                                      struct quire_command *command)
 {
 	const json_t *label = json_object_get(json->root, "label");
 	enum quire_status status = parse_request(json, command);
-	uint32_t keep = 0;
 
 	command->label = QUIRE_LABEL_MAIN;
 	if (status == QUIRE_OK && label != NULL)
 		status = quire_json_string(json, label, QUIRE_FIELD("label"),
 		                           QUIRE_LABEL_BYTES - 1, &command->label);
+	return status;
+}
+
+static enum quire_status parse_reset(struct quire_trace_reader *reader,
+                                     struct quire_command *command)
+{
+	const struct quire_json *json = &reader->json;
+	enum quire_status status = parse_stream(json, command);
+	uint32_t keep = 0;
+
 	if (status == QUIRE_OK)
-		status = parse_flag(json, "keep", true, 1, &keep);
+		status = quire_trace_parse_flag(json, "keep", true, 1, &keep);
 	command->keep_pages = (int32_t)keep;
 	return status;
+}
+
+static enum quire_status parse_open(struct quire_trace_reader *reader,
+                                    struct quire_command *command)
+{
+	return parse_request(&reader->json, command);
+}
+
+/* rewind, release_front */
+static enum quire_status parse_tokens(struct quire_trace_reader *reader,
+                                      struct quire_command *command)
+{
+	const struct quire_json *json = &reader->json;
+	enum quire_status status = parse_stream(json, command);
+	int64_t tokens = 0;
+
+	if (status == QUIRE_OK)
+		status = quire_json_int(json, json_object_get(json->root, "tokens"),
+		                        QUIRE_FIELD("tokens"), 0, QUIRE_SEQ_TOKENS_MAX,
+		                        &tokens);
+	command->tokens = (int32_t)tokens;
+	return status;
+}
+
+/* promote, abandon: of any id, for one that does not fit has the outcome INVALID. */
+static enum quire_status parse_ticket(struct quire_trace_reader *reader,
+                                      struct quire_command *command)
+{
+	const struct quire_json *json = &reader->json;
+	int64_t ticket = 0;
+	enum quire_status status =
+		quire_json_int(json, json_object_get(json->root, "ticket"),
+	                       QUIRE_FIELD("ticket"), 1, QUIRE_TRACE_ID_MAX, &ticket);
+
+	command->target = (uint64_t)ticket;
+	return status;
+}
+
+static enum quire_status parse_step(struct quire_trace_reader *reader,
+                                    struct quire_command *command)
+{
+	command->step = &reader->step;
+	return quire_trace_parse_submit(reader);
 }
 
 static enum quire_status parse_command(struct quire_trace_reader *reader,
                                        struct quire_command *command)
 {
+	static enum quire_status (*const parsers[])(struct quire_trace_reader *,
+	                                            struct quire_command *) = {
+		[QUIRE_COMMAND_OPEN] = parse_open,
+		[QUIRE_COMMAND_CLOSE] = parse_open,
+		[QUIRE_COMMAND_SUBMIT] = parse_step,
+		[QUIRE_COMMAND_RESET] = parse_reset,
+		[QUIRE_COMMAND_REWIND] = parse_tokens,
+		[QUIRE_COMMAND_RELEASE_FRONT] = parse_tokens,
+		[QUIRE_COMMAND_PROMOTE] = parse_ticket,
+		[QUIRE_COMMAND_ABANDON] = parse_ticket,
+	};
 	const struct quire_json *json = &reader->json;
 	const char *name;
 	enum quire_status status = quire_json_string(
@@ -376,22 +241,11 @@ static enum quire_status parse_command(struct quire_trace_reader *reader,
 
 	if (status != QUIRE_OK)
 		return status;
-	if (strcmp(name, "submit") == 0) {
-		command->kind = QUIRE_COMMAND_SUBMIT;
-		command->step = &reader->step;
-		return parse_submit(reader);
-	}
-	if (strcmp(name, "open") == 0) {
-		command->kind = QUIRE_COMMAND_OPEN;
-		return parse_request(json, command);
-	}
-	if (strcmp(name, "close") == 0) {
-		command->kind = QUIRE_COMMAND_CLOSE;
-		return parse_request(json, command);
-	}
-	if (strcmp(name, "reset") == 0) {
-		command->kind = QUIRE_COMMAND_RESET;
-		return parse_reset(json, command);
+	for (size_t i = 0; i < LENGTH(parsers); i++) {
+		if (strcmp(name, quire_trace_kinds[i]) != 0)
+			continue;
+		command->kind = (enum quire_command_kind)i;
+		return parsers[i](reader, command);
 	}
 	for (size_t i = 0; i < LENGTH(reserved_commands); i++) {
 		if (strcmp(name, reserved_commands[i]) == 0)
@@ -402,7 +256,9 @@ static enum quire_status parse_command(struct quire_trace_reader *reader,
 				name);
 	}
 	return quire_fault(json->refusal_out, QUIRE_FORMAT, json->line,
-	                   "do must be open, submit, reset or close, got \"%s\"", name);
+	                   "do must be open, close, submit, reset, rewind, "
+	                   "release_front, promote or abandon, got \"%s\"",
+	                   name);
 }
 
 static bool parse_status(const char *name, enum quire_status *status_out)
@@ -499,6 +355,8 @@ enum quire_status quire_trace_parse_record(struct quire_trace_reader *reader,
 	status = parse_command(reader, &record->command);
 	if (status == QUIRE_OK)
 		status = parse_id(reader, &record->id);
+	if (status == QUIRE_OK && record->command.kind == QUIRE_COMMAND_SUBMIT)
+		status = quire_trace_parse_base(reader, record);
 	record->has_outcome = json_object_get(json->root, "outcome") != NULL;
 	if (status == QUIRE_OK && record->has_outcome)
 		status = parse_outcome(json, &record->outcome);

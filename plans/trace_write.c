@@ -152,6 +152,11 @@ enum quire_status quire_trace_create(const char *path,
 	return QUIRE_OK;
 }
 
+static void put_label(struct quire_trace_writer *writer, const char *label)
+{
+	put_string(writer, label != NULL ? label : QUIRE_LABEL_MAIN);
+}
+
 static void put_segments(struct quire_trace_writer *writer, const struct quire_step *step)
 {
 	put(writer, ",\"segments\":[");
@@ -161,8 +166,7 @@ static void put_segments(struct quire_trace_writer *writer, const struct quire_s
 		put(writer, i > 0 ? ",[" : "[");
 		put_u64(writer, segment->request);
 		put(writer, ",");
-		put_string(writer,
-		           segment->label != NULL ? segment->label : QUIRE_LABEL_MAIN);
+		put_label(writer, segment->label);
 		put(writer, ",");
 		put_i64(writer, segment->span);
 		put(writer, ",");
@@ -193,8 +197,29 @@ static void put_combined(struct quire_trace_writer *writer, const struct quire_s
 	put(writer, "}");
 }
 
-static void put_submit(struct quire_trace_writer *writer, const struct quire_step *step)
+static void put_forks(struct quire_trace_writer *writer, const char *name,
+                      const struct quire_fork *forks, int32_t num)
 {
+	if (num == 0)
+		return;
+	put(writer, ",");
+	put_string(writer, name);
+	put(writer, ":[");
+	for (int32_t i = 0; i < num; i++) {
+		put(writer, i > 0 ? ",[" : "[");
+		put_label(writer, forks[i].source);
+		put(writer, ",");
+		put_label(writer, forks[i].target);
+		put(writer, "]");
+	}
+	put(writer, "]");
+}
+
+static void put_submit(struct quire_trace_writer *writer,
+                       const struct quire_trace_record *record)
+{
+	const struct quire_step *step = record->command.step;
+
 	put_segments(writer, step);
 	if (step->bucket_rows > 0) {
 		put(writer, ",\"bucket\":[");
@@ -205,20 +230,70 @@ static void put_submit(struct quire_trace_writer *writer, const struct quire_ste
 	}
 	if (step->num_combined > 0)
 		put_combined(writer, step);
+	put_forks(writer, "pre_forks", step->pre_forks, step->num_pre_forks);
+	put_forks(writer, "post_forks", step->post_forks, step->num_post_forks);
 	if ((step->flags & QUIRE_STEP_NO_COMMIT) != 0)
 		put(writer, ",\"commit\":false");
 	if ((step->flags & QUIRE_STEP_NO_WAIT) != 0)
 		put(writer, ",\"no_wait\":true");
+	if ((step->flags & QUIRE_STEP_COPY_FORKS) != 0)
+		put(writer, ",\"copy\":true");
+	if ((step->flags & QUIRE_STEP_SPECULATIVE) != 0)
+		put(writer, ",\"speculative\":true");
+	if (!record->has_base)
+		return;
+	put(writer, ",\"base\":");
+	if (record->base == 0)
+		put(writer, "null");
+	else
+		put_u64(writer, record->base);
 }
 
-static void put_reset(struct quire_trace_writer *writer,
-                      const struct quire_command *command)
+static void put_request(struct quire_trace_writer *writer,
+                        const struct quire_command *command)
 {
 	put(writer, ",\"request\":");
 	put_u64(writer, command->request);
+}
+
+static void put_stream(struct quire_trace_writer *writer,
+                       const struct quire_command *command)
+{
+	put_request(writer, command);
 	put(writer, ",\"label\":");
-	put_string(writer, command->label != NULL ? command->label : QUIRE_LABEL_MAIN);
-	put(writer, command->keep_pages != 0 ? ",\"keep\":true" : ",\"keep\":false");
+	put_label(writer, command->label);
+}
+
+static void put_command(struct quire_trace_writer *writer,
+                        const struct quire_trace_record *record)
+{
+	const struct quire_command *command = &record->command;
+
+	switch (command->kind) {
+	case QUIRE_COMMAND_OPEN:
+	case QUIRE_COMMAND_CLOSE:
+		put_request(writer, command);
+		break;
+	case QUIRE_COMMAND_SUBMIT:
+		put_submit(writer, record);
+		break;
+	case QUIRE_COMMAND_RESET:
+		put_stream(writer, command);
+		put(writer,
+		    command->keep_pages != 0 ? ",\"keep\":true" : ",\"keep\":false");
+		break;
+	case QUIRE_COMMAND_REWIND:
+	case QUIRE_COMMAND_RELEASE_FRONT:
+		put_stream(writer, command);
+		put(writer, ",\"tokens\":");
+		put_i64(writer, command->tokens);
+		break;
+	case QUIRE_COMMAND_PROMOTE:
+	case QUIRE_COMMAND_ABANDON:
+		put(writer, ",\"ticket\":");
+		put_u64(writer, command->target);
+		break;
+	}
 }
 
 static void put_outcome(struct quire_trace_writer *writer,
@@ -243,29 +318,14 @@ static void put_outcome(struct quire_trace_writer *writer,
 static void put_record(struct quire_trace_writer *writer,
                        const struct quire_trace_record *record)
 {
-	static const char *const names[] = {
-		[QUIRE_COMMAND_OPEN] = "open",
-		[QUIRE_COMMAND_CLOSE] = "close",
-		[QUIRE_COMMAND_SUBMIT] = "submit",
-		[QUIRE_COMMAND_RESET] = "reset",
-	};
-	const struct quire_command *command = &record->command;
-
 	put(writer, "{\"do\":\"");
-	put(writer, names[command->kind]);
+	put(writer, quire_trace_kinds[record->command.kind]);
 	put(writer, "\"");
 	if (record->id != 0) {
 		put(writer, ",\"id\":");
 		put_u64(writer, record->id);
 	}
-	if (command->kind == QUIRE_COMMAND_SUBMIT) {
-		put_submit(writer, command->step);
-	} else if (command->kind == QUIRE_COMMAND_RESET) {
-		put_reset(writer, command);
-	} else {
-		put(writer, ",\"request\":");
-		put_u64(writer, command->request);
-	}
+	put_command(writer, record);
 	if (record->has_outcome)
 		put_outcome(writer, &record->outcome);
 	put(writer, "}\n");

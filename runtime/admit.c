@@ -8,10 +8,7 @@
 
 #include <string.h>
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-	return (a + b - 1) / b;
-}
+#define PREFETCH_ROWS 8
 
 static enum quire_status refuse_stream(struct quire_runtime *rt,
                                        struct quire_refusal *refusal,
@@ -19,40 +16,7 @@ static enum quire_status refuse_stream(struct quire_runtime *rt,
                                        const struct quire_segment_in *segment)
 {
 	quire_refuse_what(refusal, status, what);
-	refusal->request = segment->request;
-	memcpy(refusal->label, rt->commands.labels.names[segment->label],
-	       QUIRE_LABEL_BYTES);
-	return status;
-}
-
-/* ------------------------------------------------------------------ the undo log */
-
-/* Remember a stream before the step changes it. */
-static void note(struct quire_planner *planner, const struct quire_row *row, bool created)
-{
-	planner->undo[planner->num_undo++] = (struct quire_undo){
-		.request = row->request,
-		.stream = row->stream,
-		.generation = row->stream->generation,
-		.step = row->stream->step,
-		.length = row->stream->length,
-		.num_pages = row->stream->num_pages,
-		.created = created,
-	};
-}
-
-void quire_undo_all(struct quire_planner *planner)
-{
-	while (planner->num_undo > 0) {
-		const struct quire_undo *undo = &planner->undo[--planner->num_undo];
-
-		undo->stream->generation = undo->generation;
-		undo->stream->step = undo->step;
-		undo->stream->length = undo->length;
-		undo->stream->num_pages = undo->num_pages;
-		if (undo->created)
-			quire_request_remove(undo->request);
-	}
+	return quire_name_stream(rt, refusal, segment->request, segment->label);
 }
 
 /* ------------------------------------------------------------------ form */
@@ -81,7 +45,7 @@ static bool met_before(struct quire_planner *planner,
 }
 
 static enum quire_status check_segments(struct quire_runtime *rt,
-                                        const struct quire_command_cell *cell,
+                                        const struct quire_command_cell *cell, bool twice,
                                         struct quire_refusal *refusal)
 {
 	if (cell->num_segments == 0)
@@ -96,13 +60,29 @@ static enum quire_status check_segments(struct quire_runtime *rt,
 		if (segment->at < QUIRE_AT_ANY)
 			return quire_refuse_bound(refusal, QUIRE_INVALID, "segments: at",
 			                          i, segment->at, QUIRE_AT_ANY);
-		if (met_before(&rt->planner, cell, i)) {
+		if (twice && met_before(&rt->planner, cell, i)) {
 			refuse_stream(rt, refusal, QUIRE_INVALID,
 			              "segments: a stream twice in one step", segment);
 			refusal->index = i;
 			return QUIRE_INVALID;
 		}
 		rt->planner.labels[i] = segment->label;
+	}
+	return QUIRE_OK;
+}
+
+/* A label is a target once per list, and never its own source. */
+static enum quire_status check_pairs(const struct quire_forks_in *forks, const char *what,
+                                     struct quire_refusal *refusal)
+{
+	uint64_t targets = 0;
+
+	for (int32_t i = 0; i < forks->num; i++) {
+		uint64_t target = UINT64_C(1) << forks->target[i];
+
+		if (forks->source[i] == forks->target[i] || (targets & target) != 0)
+			return quire_refuse_bound(refusal, QUIRE_INVALID, what, i, 0, 0);
+		targets |= target;
 	}
 	return QUIRE_OK;
 }
@@ -202,13 +182,20 @@ static enum quire_status check_form(struct quire_runtime *rt,
                                     const struct quire_command_cell *cell,
                                     struct quire_refusal *refusal)
 {
-	if (cell->flags & ~(uint32_t)(QUIRE_STEP_NO_COMMIT | QUIRE_STEP_NO_WAIT))
+	const uint32_t known = QUIRE_STEP_NO_COMMIT | QUIRE_STEP_NO_WAIT |
+	                       QUIRE_STEP_COPY_FORKS | QUIRE_STEP_SPECULATIVE;
+
+	if ((cell->flags & ~known) != 0)
 		return quire_refuse_what(refusal, QUIRE_INVALID, "flags: unknown bits");
 	if (cell->run != NULL && cell->num_work > 0)
 		return quire_refuse_what(
 			refusal, QUIRE_INVALID,
 			"run: a step has built-in work or a function, not both");
-	QUIRE_TRY(check_segments(rt, cell, refusal));
+	QUIRE_TRY(check_segments(rt, cell, false, refusal));
+	QUIRE_TRY(check_pairs(&cell->pre_forks,
+	                      "pre_forks: a target twice, or its own source", refusal));
+	QUIRE_TRY(check_pairs(&cell->post_forks,
+	                      "post_forks: a target twice, or its own source", refusal));
 	QUIRE_TRY(check_bucket(rt, cell, refusal));
 	QUIRE_TRY(quire_grouping_init(
 		&rt->planner.grouping, rt->planner.labels, cell->num_segments,
@@ -218,67 +205,304 @@ static enum quire_status check_form(struct quire_runtime *rt,
 	return QUIRE_OK;
 }
 
-/* ------------------------------------------------------------ requests, segments */
+/* ------------------------------------------------------------ the draft */
+
+/*
+ * What the step would make of the streams, in numbers: lengths, and pages to take.
+ * Streams that it makes are there while it is drafted; a stream's list and owners stay as
+ * they are, and `more` says how many owners a page would have gained by then.
+ */
+
+static void prefetch_row(const struct quire_planner *planner, int32_t i, int32_t n)
+{
+	if (i >= n || planner->rows[i].request == NULL)
+		return;
+	__builtin_prefetch(planner->rows[i].request);
+	__builtin_prefetch(planner->rows[i].stream);
+}
+
+/* A row's request.  Most steps have the rows of the one before. */
+static enum quire_status find_request(struct quire_runtime *rt,
+                                      const struct quire_segment_in *segment,
+                                      struct quire_row *row,
+                                      struct quire_refusal *refusal)
+{
+	if (row->request == NULL || row->request->id != segment->request)
+		row->request = quire_registry_find(&rt->registry, segment->request);
+	if (row->request == NULL)
+		return refuse_stream(rt, refusal, QUIRE_NO_REQUEST, "", segment);
+	return QUIRE_OK;
+}
 
 static enum quire_status find_requests(struct quire_runtime *rt,
                                        const struct quire_command_cell *cell,
                                        struct quire_refusal *refusal)
 {
-	for (int32_t i = 0; i < cell->num_segments; i++) {
-		struct quire_row *row = &rt->planner.rows[i];
+	struct quire_planner *planner = &rt->planner;
 
-		row->request =
-			quire_registry_find(&rt->registry, cell->segments[i].request);
-		if (row->request == NULL)
-			return refuse_stream(rt, refusal, QUIRE_NO_REQUEST, "",
-			                     &cell->segments[i]);
+	planner->num_batch = 0;
+	for (int32_t i = 0; i < cell->num_segments; i++) {
+		struct quire_row *row = &planner->rows[i];
+
+		QUIRE_TRY(find_request(rt, &cell->segments[i], row, refusal));
+		if (row->request->met == cell->ticket)
+			continue;
+		row->request->met = cell->ticket;
+		planner->batch[planner->num_batch++] = row->request;
 	}
 	return QUIRE_OK;
 }
 
-static enum quire_status extend(struct quire_runtime *rt,
-                                const struct quire_segment_in *segment,
-                                struct quire_row *row, struct quire_refusal *refusal)
+/* Count pages that a stream takes; whose first one does not fit is remembered. */
+static void count_pages(struct quire_planner *planner, int64_t n, uint64_t request,
+                        int32_t label)
+{
+	bool fitted = planner->need <= planner->fits;
+
+	planner->need += n;
+	if (planner->need <= planner->fits || !fitted)
+		return;
+	planner->short_request = request;
+	planner->short_label = label;
+}
+
+static int32_t *more_owners(struct quire_planner *planner, uint64_t ticket, int32_t page)
+{
+	struct quire_more_owners *more = &planner->more[page];
+
+	if (more->ticket != ticket)
+		*more = (struct quire_more_owners){.ticket = ticket};
+	return &more->more;
+}
+
+/* Only forks draft streams. */
+static bool is_drafted(const struct quire_command_cell *cell,
+                       const struct quire_stream *stream)
+{
+	return cell->pre_forks.num > 0 && stream->draft.ticket == cell->ticket;
+}
+
+static struct quire_draft *draft_of(struct quire_stream *stream, uint64_t ticket)
+{
+	if (stream->draft.ticket != ticket)
+		stream->draft = (struct quire_draft){
+			.ticket = ticket,
+			.length = stream->now.length,
+			.released = stream->now.released,
+			.pages = stream->now.pages,
+		};
+	return &stream->draft;
+}
+
+/* A request's stream of a label, made when it is not there. */
+static enum quire_status find_or_add(struct quire_runtime *rt,
+                                     struct quire_request *request, int32_t label,
+                                     struct quire_stream **stream_out,
+                                     struct quire_refusal *refusal)
+{
+	*stream_out = quire_request_find(request, label);
+	if (*stream_out != NULL)
+		return QUIRE_OK;
+	*stream_out = quire_request_add(&rt->registry, request, label);
+	if (*stream_out != NULL) {
+		rt->planner.made[rt->planner.num_made++] = request;
+		return QUIRE_OK;
+	}
+	quire_refuse_bound(refusal, QUIRE_LIMIT,
+	                   "request_labels_max: labels of a request", -1,
+	                   (int64_t)rt->config.request_labels_max + 1,
+	                   rt->config.request_labels_max);
+	return quire_name_stream(rt, refusal, request->id, label);
+}
+
+/* The target's names go to what it gets. */
+static void draft_owners(struct quire_planner *planner, uint64_t ticket, int32_t shared,
+                         const struct quire_draft *from,
+                         const struct quire_stream *target)
+{
+	for (int32_t i = 0; i < shared; i++)
+		++*more_owners(planner, ticket, from->pages[i]);
+	for (int32_t i = 0; i < target->now.num_pages; i++)
+		--*more_owners(planner, ticket, target->now.pages[i]);
+}
+
+/* One pair of a fork list, for one request.  Owners matter to the writes behind it. */
+static enum quire_status draft_fork(struct quire_runtime *rt,
+                                    const struct quire_command_cell *cell,
+                                    struct quire_request *request, int32_t source_label,
+                                    int32_t target_label, bool before_writes,
+                                    struct quire_refusal *refusal)
+{
+	struct quire_planner *planner = &rt->planner;
+	struct quire_stream *source = quire_request_find(request, source_label);
+	struct quire_stream *target;
+	struct quire_draft *from, *to;
+	int32_t shared;
+
+	if (source == NULL)
+		return QUIRE_OK;
+	QUIRE_TRY(find_or_add(rt, request, target_label, &target, refusal));
+	from = draft_of(source, cell->ticket);
+	to = draft_of(target, cell->ticket);
+	shared = quire_fork_shares(rt, cell, from->length);
+	count_pages(planner, quire_pages_of(&rt->paging, from->length) - shared,
+	            request->id, target_label);
+	if (before_writes)
+		draft_owners(planner, cell->ticket, shared, from, target);
+	*to = *from;
+	to->forked = true;
+	return QUIRE_OK;
+}
+
+static enum quire_status draft_forks(struct quire_runtime *rt,
+                                     const struct quire_command_cell *cell,
+                                     const struct quire_forks_in *forks,
+                                     struct quire_refusal *refusal)
+{
+	for (int32_t i = 0; i < forks->num; i++)
+		for (int32_t r = 0; r < rt->planner.num_batch; r++)
+			QUIRE_TRY(draft_fork(rt, cell, rt->planner.batch[r],
+			                     forks->source[i], forks->target[i],
+			                     forks == &cell->pre_forks, refusal));
+	return QUIRE_OK;
+}
+
+/* The pages that a row with a span takes.  What a fork of this step gave it is its own
+ * from the first page that it writes. */
+static void draft_pages(struct quire_runtime *rt, const struct quire_command_cell *cell,
+                        const struct quire_segment_in *segment, struct quire_row *row)
+{
+	const struct quire_stream *stream = row->stream;
+	int32_t *more, end = row->length + segment->span;
+	int32_t listed = stream->now.num_pages,
+		first = quire_page_of(&rt->paging, row->length);
+	bool forked = is_drafted(cell, stream) && stream->draft.forked;
+
+	if (forked)
+		listed = quire_pages_of(&rt->paging, row->length);
+	row->need = quire_pages_of(&rt->paging, end) - listed;
+	if (row->need < 0)
+		row->need = 0;
+	if (!forked && first < listed && rt->planner.sharing) {
+		int32_t page = stream->now.pages[first];
+
+		more = more_owners(&rt->planner, cell->ticket, page);
+		row->first_write = quire_ledger_owners(rt->ledger, page) + *more > 1;
+		*more -= row->first_write;
+		row->need += row->first_write;
+	}
+	count_pages(&rt->planner, row->need, segment->request, segment->label);
+}
+
+static void add_row(struct quire_runtime *rt, const struct quire_segment_in *segment,
+                    int32_t end)
+{
+	struct quire_planner *planner = &rt->planner;
+	struct quire_table_size *size =
+		&planner->sizes[planner->grouping.table_of[segment->label]];
+	int32_t pages = quire_pages_of(&rt->paging, end);
+
+	size->rows++;
+	size->tokens += segment->span;
+	size->pages += pages;
+	if (planner->widest < pages)
+		planner->widest = pages;
+}
+
+static enum quire_status draft_segment(struct quire_runtime *rt,
+                                       const struct quire_command_cell *cell,
+                                       const struct quire_segment_in *segment,
+                                       struct quire_row *row,
+                                       struct quire_refusal *refusal)
 {
 	int64_t end;
-	bool created = false;
+	int32_t released = 0;
 
 	row->stream = quire_request_find(row->request, segment->label);
+	row->length = row->need = 0;
+	row->first_write = false;
 	if (row->stream == NULL && segment->span == 0)
 		return refuse_stream(rt, refusal, QUIRE_NO_LABEL, "", segment);
-	row->length = row->stream == NULL ? 0 : row->stream->length;
+	if (row->stream != NULL) {
+		bool drafted = is_drafted(cell, row->stream);
+
+		row->length =
+			drafted ? row->stream->draft.length : row->stream->now.length;
+		released =
+			drafted ? row->stream->draft.released : row->stream->now.released;
+	}
 	if (segment->at != QUIRE_AT_ANY && segment->at != row->length) {
 		refuse_stream(rt, refusal, QUIRE_STALE, "at", segment);
 		refusal->expected = segment->at;
 		refusal->got = row->length;
 		return QUIRE_STALE;
 	}
-	if (row->stream == NULL) {
-		row->stream =
-			quire_request_add(&rt->registry, row->request, segment->label);
-		created = true;
-	}
-	if (row->stream == NULL) {
-		refuse_stream(rt, refusal, QUIRE_LIMIT,
-		              "request_labels_max: labels of a request", segment);
-		refusal->got = refusal->expected = rt->config.request_labels_max;
-		refusal->got++;
-		return QUIRE_LIMIT;
-	}
-	note(&rt->planner, row, created);
+	if (row->stream == NULL)
+		QUIRE_TRY(find_or_add(rt, row->request, segment->label, &row->stream,
+		                      refusal));
+	if (row->stream->met == cell->ticket)
+		return quire_refuse_what(refusal, QUIRE_INVALID, ""); /* named below */
+	row->stream->met = cell->ticket;
 	end = (int64_t)row->length + segment->span;
-	if (row->stream->released + end > rt->config.seq_tokens_max) {
+	if (released + end > rt->config.seq_tokens_max) {
 		refuse_stream(rt, refusal, QUIRE_LIMIT,
 		              "seq_tokens_max: tokens of a stream", segment);
-		refusal->got = row->stream->released + end;
+		refusal->got = released + end;
 		refusal->expected = rt->config.seq_tokens_max;
 		return QUIRE_LIMIT;
 	}
-	row->need = 0;
-	if (segment->span > 0 && ceil_div(end, rt->page_size) > row->stream->num_pages)
-		row->need =
-			(int32_t)ceil_div(end, rt->page_size) - row->stream->num_pages;
+	if (segment->span > 0)
+		draft_pages(rt, cell, segment, row);
+	add_row(rt, segment, (int32_t)end);
 	return QUIRE_OK;
+}
+
+static enum quire_status draft(struct quire_runtime *rt,
+                               const struct quire_command_cell *cell,
+                               struct quire_refusal *refusal)
+{
+	struct quire_planner *planner = &rt->planner;
+	bool commit = (cell->flags & QUIRE_STEP_NO_COMMIT) == 0;
+
+	planner->need = 0;
+	planner->num_made = 0;
+	planner->widest = 0;
+	memset(planner->sizes, 0, sizeof(planner->sizes));
+	planner->fits = rt->num_pages - quire_ledger_owned(rt->ledger);
+	planner->sharing = cell->pre_forks.num > 0 || quire_ledger_extra(rt->ledger) > 0;
+	if (cell->pre_forks.num + cell->post_forks.num > 0)
+		QUIRE_TRY(find_requests(rt, cell, refusal));
+	QUIRE_TRY(draft_forks(rt, cell, &cell->pre_forks, refusal));
+	for (int32_t i = 0; i < cell->num_segments; i++) {
+		prefetch_row(planner, i + PREFETCH_ROWS, cell->num_segments);
+		QUIRE_TRY(
+			find_request(rt, &cell->segments[i], &planner->rows[i], refusal));
+		QUIRE_TRY(draft_segment(rt, cell, &cell->segments[i], &planner->rows[i],
+		                        refusal));
+	}
+	if (cell->post_forks.num == 0)
+		return QUIRE_OK;
+	for (int32_t i = 0; i < cell->num_segments; i++)
+		draft_of(planner->rows[i].stream, cell->ticket)->length +=
+			commit ? cell->segments[i].span : 0;
+	return draft_forks(rt, cell, &cell->post_forks, refusal);
+}
+
+/* The streams that the draft made go; the step will make them when it is carried out. */
+static void end_draft(struct quire_planner *planner,
+                      const struct quire_command_cell *cell)
+{
+	if (planner->num_made == 0)
+		return;
+	for (int32_t i = 0; i < planner->num_made; i++)
+		planner->made[i]->num_streams--;
+	for (int32_t i = 0; i < cell->num_segments; i++) {
+		struct quire_row *row = &planner->rows[i];
+
+		if (row->request != NULL &&
+		    row->stream >= row->request->streams + row->request->num_streams)
+			row->stream = NULL;
+	}
 }
 
 /* ------------------------------------------------------------ sizes, work, pages */
@@ -287,9 +511,8 @@ static enum quire_status extend(struct quire_runtime *rt,
 static int64_t row_pages(const struct quire_runtime *rt,
                          const struct quire_command_cell *cell, int32_t segment)
 {
-	return ceil_div((int64_t)rt->planner.rows[segment].length +
-	                        cell->segments[segment].span,
-	                rt->page_size);
+	return quire_pages_of(&rt->paging, rt->planner.rows[segment].length +
+	                                           cell->segments[segment].span);
 }
 
 /* Do the tables' tokens fit a slot, and the bucket the tables? */
@@ -297,34 +520,36 @@ static enum quire_status check_tables(const struct quire_runtime *rt,
                                       const struct quire_command_cell *cell,
                                       struct quire_refusal *refusal)
 {
-	int64_t rows[QUIRE_TABLES_MAX] = {0};
-	int64_t tokens[QUIRE_TABLES_MAX] = {0};
-
-	for (int32_t i = 0; i < cell->num_segments; i++) {
-		int32_t t = rt->planner.grouping.table_of[cell->segments[i].label];
-
-		rows[t]++;
-		tokens[t] += cell->segments[i].span;
-	}
 	for (int32_t t = 0; t < rt->planner.grouping.num_tables; t++) {
-		if (tokens[t] > rt->config.tokens_max)
+		const struct quire_table_size *size = &rt->planner.sizes[t];
+
+		if (size->tokens > rt->config.tokens_max)
 			return quire_refuse_bound(refusal, QUIRE_LIMIT,
 			                          "tokens_max: tokens of a table", -1,
-			                          tokens[t], rt->config.tokens_max);
-		if (cell->bucket_rows > 0 && rows[t] > cell->bucket_rows)
+			                          size->tokens, rt->config.tokens_max);
+		if (cell->bucket_rows > 0 && size->rows > cell->bucket_rows)
 			return quire_refuse_bound(refusal, QUIRE_INVALID,
 			                          "bucket: too few rows", -1,
-			                          cell->bucket_rows, rows[t]);
-		if (cell->bucket_rows > 0 && tokens[t] > cell->bucket_tokens)
+			                          cell->bucket_rows, size->rows);
+		if (cell->bucket_rows > 0 && size->tokens > cell->bucket_tokens)
 			return quire_refuse_bound(refusal, QUIRE_INVALID,
 			                          "bucket: too few tokens", -1,
-			                          cell->bucket_tokens, tokens[t]);
+			                          cell->bucket_tokens, size->tokens);
 	}
 	return QUIRE_OK;
 }
 
+static bool have_room(const struct quire_runtime *rt)
+{
+	for (int32_t t = 0; t < rt->planner.grouping.num_tables; t++)
+		if (rt->planner.sizes[t].pages > rt->config.table_pages_max)
+			return false;
+	return rt->config.block_width == 0 ||
+	       rt->planner.widest <= rt->config.block_width;
+}
+
 /* Do the tables' pages fit a slot?  Asked last: a step that the pool cannot hold is told
- * so. */
+ * so.  Named is the first row that does not. */
 static enum quire_status check_room(const struct quire_runtime *rt,
                                     const struct quire_command_cell *cell,
                                     struct quire_refusal *refusal)
@@ -332,6 +557,8 @@ static enum quire_status check_room(const struct quire_runtime *rt,
 	int64_t pages[QUIRE_TABLES_MAX] = {0};
 	int64_t block_width = rt->config.block_width;
 
+	if (have_room(rt))
+		return QUIRE_OK;
 	for (int32_t i = 0; i < cell->num_segments; i++) {
 		int32_t t = rt->planner.grouping.table_of[cell->segments[i].label];
 		int64_t width = row_pages(rt, cell, i);
@@ -346,6 +573,7 @@ static enum quire_status check_room(const struct quire_runtime *rt,
 			                          "table_pages_max: pages of a table", i,
 			                          pages[t], rt->config.table_pages_max);
 	}
+	QUIRE_ASSERT(false);
 	return QUIRE_OK;
 }
 
@@ -382,53 +610,54 @@ static enum quire_status check_work(const struct quire_runtime *rt,
 
 /* Does the step fit by the planner's own count?  Releases on their way do not matter
  * here. */
-static enum quire_status count_pages(struct quire_runtime *rt,
+static enum quire_status check_pages(struct quire_runtime *rt,
+                                     struct quire_refusal *refusal)
+{
+	const struct quire_planner *planner = &rt->planner;
+
+	if (planner->need <= planner->fits)
+		return QUIRE_OK;
+	quire_refuse_what(refusal, QUIRE_NO_PAGES, "");
+	refusal->requested = planner->need;
+	refusal->available = planner->fits;
+	refusal->pages_short = planner->need - planner->fits;
+	return quire_name_stream(rt, refusal, planner->short_request,
+	                         planner->short_label);
+}
+
+static enum quire_status check_draft(struct quire_runtime *rt,
                                      const struct quire_command_cell *cell,
                                      struct quire_refusal *refusal)
 {
-	int64_t fits = rt->num_pages - quire_ledger_owned(rt->ledger);
-	int64_t need = 0;
-	int32_t first = -1; /* the segment of the first page that does not fit */
-
-	for (int32_t i = 0; i < cell->num_segments; i++) {
-		need += rt->planner.rows[i].need;
-		if (need > fits && first < 0)
-			first = i;
-	}
-	if (need > fits) {
-		refuse_stream(rt, refusal, QUIRE_NO_PAGES, "", &cell->segments[first]);
-		refusal->requested = need;
-		refusal->available = fits;
-		refusal->pages_short = need - fits;
-		return QUIRE_NO_PAGES;
-	}
-	rt->planner.need = (int32_t)need;
-	return QUIRE_OK;
-}
-
-static enum quire_status admit(struct quire_runtime *rt,
-                               const struct quire_command_cell *cell,
-                               struct quire_refusal *refusal)
-{
-	QUIRE_TRY(check_form(rt, cell, refusal));
-	QUIRE_TRY(find_requests(rt, cell, refusal));
-	for (int32_t i = 0; i < cell->num_segments; i++)
-		QUIRE_TRY(extend(rt, &cell->segments[i], &rt->planner.rows[i], refusal));
+	QUIRE_TRY(draft(rt, cell, refusal));
 	QUIRE_TRY(check_tables(rt, cell, refusal));
 	QUIRE_TRY(check_work(rt, cell, refusal));
-	QUIRE_TRY(count_pages(rt, cell, refusal));
+	QUIRE_TRY(check_pages(rt, refusal));
 	return check_room(rt, cell, refusal);
 }
 
+/*
+ * The faults are found in one walk over the rows.  Which of several is named is settled
+ * after it, for steps that are refused anyway: a stream that is there twice is a fault of
+ * form, and a request that is not there comes before what is wrong with a stream.
+ */
 enum quire_status quire_admit(struct quire_runtime *rt,
                               const struct quire_command_cell *cell,
                               struct quire_refusal *refusal)
 {
-	enum quire_status status;
+	enum quire_status form = check_form(rt, cell, refusal), status = form;
+	struct quire_refusal first;
 
-	QUIRE_ASSERT(rt->planner.num_undo == 0);
-	status = admit(rt, cell, refusal);
-	if (status != QUIRE_OK)
-		quire_undo_all(&rt->planner);
+	if (form == QUIRE_OK) {
+		status = check_draft(rt, cell, refusal);
+		end_draft(&rt->planner, cell);
+	}
+	if (status == QUIRE_OK)
+		return QUIRE_OK;
+	first = *refusal;
+	QUIRE_TRY(check_segments(rt, cell, true, refusal));
+	if (form == QUIRE_OK)
+		QUIRE_TRY(find_requests(rt, cell, refusal));
+	*refusal = first;
 	return status;
 }

@@ -12,12 +12,25 @@
  *                            answer QUIRE_OK.
  *
  * A failed assertion is a bug of the library: going on would corrupt somebody's pages, so
- * the process traps where it stands (__builtin_trap, which prints nothing).
+ * the process traps where it stands (__builtin_trap, which prints nothing), once the
+ * handler of quire_set_fatal_handler, if there is one, was told.
  */
-#define QUIRE_ASSERT(condition)                        \
-	do {                                           \
-		if (__builtin_expect(!(condition), 0)) \
-			__builtin_trap();              \
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* quire_assert_failed - tell the handler, then trap */
+__attribute__((noreturn, cold)) void quire_assert_failed(const char *condition,
+                                                         const char *file, int line);
+
+#ifdef __cplusplus
+}
+#endif
+
+#define QUIRE_ASSERT(condition)                                              \
+	do {                                                                 \
+		if (__builtin_expect(!(condition), 0))                       \
+			quire_assert_failed(#condition, __FILE__, __LINE__); \
 	} while (0)
 
 #ifdef QUIRE_DEBUG

@@ -89,31 +89,84 @@ enum quire_status quire_runtime_reset(struct quire_runtime *rt, uint64_t request
 	return quire_runtime_command(rt, &command, ticket_out, NULL);
 }
 
+enum quire_status quire_runtime_rewind(struct quire_runtime *rt, uint64_t request,
+                                       const char *label, int32_t tokens,
+                                       uint64_t *ticket_out)
+{
+	const struct quire_command command = {.kind = QUIRE_COMMAND_REWIND,
+	                                      .request = request,
+	                                      .label = label,
+	                                      .tokens = tokens};
+
+	return quire_runtime_command(rt, &command, ticket_out, NULL);
+}
+
+enum quire_status quire_runtime_release_front(struct quire_runtime *rt, uint64_t request,
+                                              const char *label, int32_t tokens,
+                                              uint64_t *ticket_out)
+{
+	const struct quire_command command = {.kind = QUIRE_COMMAND_RELEASE_FRONT,
+	                                      .request = request,
+	                                      .label = label,
+	                                      .tokens = tokens};
+
+	return quire_runtime_command(rt, &command, ticket_out, NULL);
+}
+
+enum quire_status quire_runtime_promote(struct quire_runtime *rt, uint64_t ticket)
+{
+	const struct quire_command command = {.kind = QUIRE_COMMAND_PROMOTE,
+	                                      .target = ticket};
+
+	return quire_runtime_command(rt, &command, NULL, NULL);
+}
+
+enum quire_status quire_runtime_abandon(struct quire_runtime *rt, uint64_t ticket)
+{
+	const struct quire_command command = {.kind = QUIRE_COMMAND_ABANDON,
+	                                      .target = ticket};
+
+	return quire_runtime_command(rt, &command, NULL, NULL);
+}
+
 /* ------------------------------------------------------------------ wait */
+
+void quire_outcome_read(struct quire_runtime *rt, uint64_t ticket,
+                        struct quire_outcome *outcome_out)
+{
+	struct quire_ticket_cell *cell = quire_ticket_cell(&rt->tickets, ticket);
+	/* Pairs with the release in quire_ticket_advance. */
+	enum quire_stage stage =
+		atomic_load_explicit(&cell->state, memory_order_acquire) % 4;
+
+	*outcome_out = (struct quire_outcome){.refusal.what = ""};
+	if (stage >= QUIRE_STAGE_PLANNED)
+		*outcome_out = cell->outcome;
+	outcome_out->stage = stage;
+	outcome_out->digest = 0;
+	if (stage >= QUIRE_STAGE_ISSUED)
+		outcome_out->digest =
+			atomic_load_explicit(&cell->digest, memory_order_relaxed);
+	if (atomic_load_explicit(&cell->abandoned, memory_order_relaxed))
+		*outcome_out = (struct quire_outcome){
+			.stage = stage,
+			.base = cell->outcome.base,
+			.refusal = {.status = QUIRE_ABANDONED, .what = "", .index = -1},
+		};
+	/* Pairs with the release in complete: the failure was written before. */
+	if (atomic_load_explicit(&cell->failed, memory_order_acquire))
+		outcome_out->refusal = rt->failure.refusal;
+}
 
 /* Under the commands' lock a cell keeps its ticket: copy what became of it. */
 static enum quire_status copy_outcome(struct quire_runtime *rt, uint64_t ticket,
                                       struct quire_outcome *outcome_out)
 {
-	struct quire_ticket_cell *cell = quire_ticket_cell(&rt->tickets, ticket);
 	enum quire_status status = QUIRE_INVALID;
-	uint64_t state;
 
 	pthread_mutex_lock(&rt->commands.lock);
-	/* Pairs with the release in quire_ticket_advance. */
-	state = atomic_load_explicit(&cell->state, memory_order_acquire);
-	if (state / 4 == ticket) {
-		*outcome_out = (struct quire_outcome){.refusal.what = ""};
-		if (state % 4 >= QUIRE_STAGE_PLANNED)
-			*outcome_out = cell->outcome;
-		outcome_out->stage = state % 4;
-		outcome_out->digest = 0;
-		if (state % 4 >= QUIRE_STAGE_ISSUED)
-			outcome_out->digest =
-				atomic_load_explicit(&cell->digest, memory_order_relaxed);
-		/* Pairs with the release in complete: the failure was written before. */
-		if (atomic_load_explicit(&cell->failed, memory_order_acquire))
-			outcome_out->refusal = rt->failure.refusal;
+	if (quire_ticket_of(&rt->tickets, ticket) == ticket) {
+		quire_outcome_read(rt, ticket, outcome_out);
 		status = QUIRE_OK;
 	}
 	pthread_mutex_unlock(&rt->commands.lock);
@@ -138,12 +191,49 @@ enum quire_status quire_runtime_wait(struct quire_runtime *rt, uint64_t ticket,
 		if (state % 4 >= stage)
 			return copy_outcome(rt, ticket,
 			                    outcome_out != NULL ? outcome_out : &unused);
-		if (deadline_ns <= quire_now_ns())
+		if (deadline_ns <= quire_runtime_now(rt))
 			return QUIRE_TIMEOUT;
 		if (!quire_may_wait(rt))
 			return QUIRE_WOULD_BLOCK;
-		(void)quire_wake_sleep(&rt->client_wake, value, deadline_ns);
+		(void)quire_runtime_sleep(rt, &rt->client_wake, value, deadline_ns);
 	}
+}
+
+enum quire_status quire_runtime_wait_all(struct quire_runtime *rt,
+                                         const uint64_t *tickets, int64_t n,
+                                         enum quire_stage stage, int64_t deadline_ns)
+{
+	for (int64_t i = 0; i < n; i++)
+		QUIRE_TRY(quire_runtime_wait(rt, tickets[i], stage, deadline_ns, NULL));
+	return QUIRE_OK;
+}
+
+/* A ticket that cannot be read any more had retired by then; the control lane's commands
+ * have none. */
+enum quire_status quire_runtime_drain(struct quire_runtime *rt, enum quire_stage stage,
+                                      int64_t deadline_ns,
+                                      struct quire_refusal *refusal_out)
+{
+	struct quire_refusal unused;
+	uint64_t open, newest = quire_commands_newest(&rt->commands, &open);
+	uint64_t kept = rt->tickets.mask + 1;
+
+	if (open != 0) {
+		quire_refuse_what(refusal_out == NULL ? &unused : refusal_out, QUIRE_HELD,
+		                  "");
+		if (refusal_out != NULL)
+			refusal_out->ticket = open;
+		return QUIRE_HELD;
+	}
+	for (uint64_t t = newest > kept ? newest - kept + 1 : 1; t <= newest; t++) {
+		enum quire_status status =
+			quire_runtime_wait(rt, t, stage, deadline_ns, NULL);
+
+		if (status != QUIRE_OK && status != QUIRE_INVALID)
+			return quire_refuse_what(
+				refusal_out == NULL ? &unused : refusal_out, status, "");
+	}
+	return QUIRE_OK;
 }
 
 /* ------------------------------------------------------------------ look */
@@ -153,9 +243,10 @@ enum quire_status quire_runtime_snapshot(struct quire_runtime *rt, uint64_t requ
                                          struct quire_snapshot *snapshot_out,
                                          int32_t *pages_out, int64_t pages_max)
 {
-	return quire_registry_snapshot(&rt->registry, request,
-	                               quire_labels_find(&rt->commands.labels, label),
-	                               snapshot_out, pages_out, pages_max);
+	return quire_registry_snapshot(
+		&rt->registry, request, quire_labels_find(&rt->commands.labels, label),
+		&rt->numbers.issued_step, &rt->numbers.retired_step, snapshot_out,
+		pages_out, pages_max);
 }
 
 void quire_runtime_stats(struct quire_runtime *rt, struct quire_runtime_stats *stats_out)
@@ -167,15 +258,21 @@ void quire_runtime_stats(struct quire_runtime *rt, struct quire_runtime_stats *s
 	uint64_t retired =
 		atomic_load_explicit(&rt->numbers.retired_step, memory_order_acquire);
 	int64_t owned = (int64_t)quire_counted(&planner->owned);
-	int64_t free = quire_pool_num_free(rt->pool);
+	int64_t free =
+		quire_pool_num_free(rt->pool) + (int64_t)quire_counted(&planner->stashed);
 	int64_t retiring = rt->num_pages - owned - free;
 
 	*stats_out = (struct quire_runtime_stats){
 		.commands = quire_counted(&planner->commands),
-		.refused = quire_counted(&planner->refused),
+		.refused = quire_counted(&planner->refusals),
 		.steps_planned = quire_counted(&planner->steps),
 		.steps_issued = issued,
 		.steps_retired = retired,
+		.steps_held = quire_counted(&planner->steps_held),
+		.steps_promoted = quire_counted(&planner->promoted),
+		.steps_abandoned = quire_counted(&planner->abandoned),
+		.copies = quire_counted(&planner->copies),
+		.first_writes = quire_counted(&planner->first_writes),
 		.tokens = quire_counted(&planner->tokens),
 		.pages_taken = quire_counted(&planner->pages_taken),
 		.pages_given = atomic_load_explicit(&rt->numbers.pages_given,
@@ -193,6 +290,7 @@ void quire_runtime_stats(struct quire_runtime *rt, struct quire_runtime_stats *s
 		.slot_wait_ns = (int64_t)quire_counted(&planner->slot_wait_ns),
 		.executor_wait_ns = (int64_t)quire_counted(&rt->executor.wait_ns),
 		.executor_run_ns = (int64_t)quire_counted(&rt->executor.run_ns),
+		.executor_stalled_ns = quire_executor_stalled(rt),
 	};
 }
 

@@ -8,9 +8,17 @@
  *   where they
  *                  also draw the position (the ticket); the planner empties it without a
  *                  lock.
- *   control lane   one fixed place per control command: never full, never waiting.
- *   Shutdown is
- *                  the only one so far.  It draws its position from the same counter.
+ *   control lane   one fixed place per control command: never full, never waiting.  The
+ *                  fate of a speculative step is in its ticket's cell, shutdown in
+ *                  `shutdown`.  They draw their positions from the same counter.
+ *
+ * Which speculative step rests on which, and whose fate is open, hangs on the order of
+ * the commands alone.  So clients keep it, under the lock, in `open`: a promote or
+ * abandon is checked there, and an abandon marks all that rest on its target, newest
+ * first; the planner that sees one of them marked sees those above it marked too.
+ *
+ * What the planner may rely on: whoever finds a command in the ordinary lane, and loads a
+ * fate afterwards, finds every fate drawn before that command.
  *
  * `tail` is stored with release by the client under the lock and loaded with acquire by
  * the planner: who sees it sees the cells before it.  `head` the other way round: a
@@ -21,6 +29,7 @@
 #include <quire/plans/plan.h>
 #include <quire/plans/step.h>
 #include <quire/runtime/limits.h>
+#include <quire/runtime/runtime.h>
 #include <quire/runtime/status.h>
 
 #include <pthread.h>
@@ -37,6 +46,13 @@ struct quire_segment_in {
 	int32_t at;
 };
 
+/* Label ids of the pairs of a fork list. */
+struct quire_forks_in {
+	int32_t num;
+	uint8_t source[QUIRE_FORKS_MAX];
+	uint8_t target[QUIRE_FORKS_MAX];
+};
+
 /* A command as the planner gets it: nothing of the client's is pointed to. */
 struct quire_command_cell {
 	uint64_t ticket;
@@ -44,6 +60,8 @@ struct quire_command_cell {
 	enum quire_command_kind kind;
 	int32_t label;
 	int32_t keep_pages;
+	int32_t tokens;
+	uint64_t base; /* of a speculative step: what it rests on; 0: none */
 	int32_t num_segments;
 	int32_t num_combined;
 	int32_t num_work;
@@ -52,6 +70,12 @@ struct quire_command_cell {
 	uint32_t flags;
 	quire_step_function run;
 	void *run_argument;
+	struct quire_event *wait_event;
+	struct quire_event *record_event;
+	quire_done_function done;
+	void *done_argument;
+	struct quire_forks_in pre_forks;
+	struct quire_forks_in post_forks;
 	struct quire_segment_in *segments;   /* room for rows_max */
 	struct quire_combined_ids *combined; /* room for tables_max */
 	struct quire_work work[QUIRE_WORK_MAX];
@@ -63,6 +87,14 @@ struct quire_command_cell {
 struct quire_labels {
 	_Atomic int32_t num;
 	char names[QUIRE_LABELS_MAX][QUIRE_LABEL_BYTES];
+};
+
+/* A speculative step that an abandon may still end. */
+struct quire_open_step {
+	uint64_t ticket;
+	uint64_t base; /* 0: none, or promoted for good */
+	bool promoted; /* so far in vain: its base is still here */
+	bool ended;    /* while one is abandoned */
 };
 
 enum quire_shutdown {
@@ -79,8 +111,18 @@ struct quire_commands {
 	struct quire_combined_ids *combined;
 	uint64_t mask;
 	uint64_t position; /* of the newest command of either lane; under the lock */
+	/* Position of the newest command of the ordinary lane that was no speculative
+	 * submit; under the lock. */
+	uint64_t last_other;
+	/* [speculative_max], oldest first; under the lock. */
+	struct quire_open_step *open;
+	int32_t num_open;
+	int32_t speculative_max;
 	int32_t rows_max;
 	int32_t tables_max;
+	/* The oldest step that the planner holds, 0: none.  Stored by the planner, which
+	 * wakes the clients then; it decides no more than whether one waits. */
+	_Atomic uint64_t held;
 	_Atomic uint64_t tail; /* cells filled */
 	_Atomic uint64_t head; /* cells emptied */
 	_Atomic int shutdown;  /* enum quire_shutdown: the control lane */
@@ -88,19 +130,27 @@ struct quire_commands {
 };
 
 enum quire_status quire_commands_init(struct quire_commands *commands,
-                                      int32_t commands_max, int32_t rows_max,
-                                      int32_t tables_max);
-void quire_commands_end(struct quire_commands *commands);
+                                      const struct quire_runtime_config *config);
+void quire_commands_end(struct quire_commands *commands,
+                        const struct quire_memory *memory);
 
 /*
- * Put a command at the end of the ordinary lane.  QUIRE_OK: drawn and queued;
- * QUIRE_AGAIN: the lane, or the tickets, are full; QUIRE_CLOSED; QUIRE_INVALID or
+ * Put a command at the end of the ordinary lane, or decide one of the control lane.
+ * QUIRE_OK: drawn and queued; QUIRE_AGAIN: the lane, or the tickets, are full;
+ * QUIRE_HELD: they are, and a fate is what they wait for; QUIRE_CLOSED; QUIRE_INVALID or
  * QUIRE_LIMIT: as quire_runtime_command says.
  */
 enum quire_status quire_commands_put(struct quire_commands *commands,
                                      struct quire_tickets *tickets,
                                      const struct quire_command *command,
                                      uint64_t *ticket_out, struct quire_refusal *refusal);
+
+/* No more commands: whose fate is open by now is abandoned.  QUIRE_OK; QUIRE_CLOSED. */
+enum quire_status quire_commands_close(struct quire_commands *commands,
+                                       struct quire_tickets *tickets, bool cancel);
+
+/* The position of the newest command, and the oldest step whose fate is open, 0: none. */
+uint64_t quire_commands_newest(struct quire_commands *commands, uint64_t *open_out);
 
 /* The oldest command not emptied yet, or NULL.  Planner only. */
 struct quire_command_cell *quire_commands_front(struct quire_commands *commands);

@@ -6,7 +6,10 @@
 
 #include <quire/runtime/assert.h>
 
-#include <stdlib.h>
+#include <stdio.h>
+
+/* Of a thread's name, with the final zero: Linux takes no more. */
+#define NAME_BYTES 16
 
 /* ------------------------------------------------------------------ create, destroy */
 
@@ -18,41 +21,58 @@ static enum quire_status create_events(struct quire_device *device,
 	return QUIRE_OK;
 }
 
+static enum quire_status create_dstreams(struct quire_runtime *rt)
+{
+	struct quire_executor *executor = &rt->executor;
+	char name[NAME_BYTES];
+
+	snprintf(name, sizeof(name), "%s-upload", rt->config.thread_prefix);
+	QUIRE_TRY(quire_dstream_create(rt->device, name, &executor->upload));
+	snprintf(name, sizeof(name), "%s-compute", rt->config.thread_prefix);
+	/* Copies on other streams wait for steps, not steps for them. */
+	return quire_dstream_create_with(rt->device, name, QUIRE_PRIORITY_HIGH,
+	                                 &executor->compute);
+}
+
 enum quire_status quire_executor_init(struct quire_runtime *rt)
 {
+	const struct quire_memory *memory = &rt->config.hooks.memory;
 	struct quire_executor *executor = &rt->executor;
 	int32_t depth = rt->config.depth;
 
-	executor->upload_events = calloc((size_t)depth, sizeof(*executor->upload_events));
-	executor->step_events = calloc(2 * (size_t)depth, sizeof(*executor->step_events));
-	executor->tickets = calloc(2 * (size_t)depth, sizeof(*executor->tickets));
+	executor->upload_events =
+		quire_memory_zeroed(memory, depth, sizeof(*executor->upload_events));
+	executor->step_events =
+		quire_memory_zeroed(memory, 2 * depth, sizeof(*executor->step_events));
+	executor->steps =
+		quire_memory_zeroed(memory, 2 * depth, sizeof(*executor->steps));
 	if (executor->upload_events == NULL || executor->step_events == NULL ||
-	    executor->tickets == NULL)
+	    executor->steps == NULL)
 		return QUIRE_NO_MEMORY;
 	QUIRE_TRY(create_events(rt->device, executor->upload_events, depth));
 	QUIRE_TRY(create_events(rt->device, executor->step_events, 2 * depth));
-	QUIRE_TRY(quire_dstream_create(rt->device, "quire-upload", &executor->upload));
-	/* Copies on other streams wait for steps, not steps for them. */
-	return quire_dstream_create_with(rt->device, "quire-compute",
-	                                 QUIRE_PRIORITY_HIGH, &executor->compute);
+	return create_dstreams(rt);
 }
 
 /* Also ends what an unsuccessful init left half made. */
 void quire_executor_end(struct quire_runtime *rt)
 {
+	const struct quire_memory *memory = &rt->config.hooks.memory;
 	struct quire_executor *executor = &rt->executor;
+	int32_t depth = rt->config.depth;
 
 	quire_dstream_destroy(
 		executor->upload); /* waits: uploads wait for compute's events */
 	quire_dstream_destroy(executor->compute);
-	for (int32_t i = 0; executor->upload_events != NULL && i < rt->config.depth; i++)
+	for (int32_t i = 0; executor->upload_events != NULL && i < depth; i++)
 		quire_event_destroy(executor->upload_events[i]);
-	for (int32_t i = 0; executor->step_events != NULL && i < 2 * rt->config.depth;
-	     i++)
+	for (int32_t i = 0; executor->step_events != NULL && i < 2 * depth; i++)
 		quire_event_destroy(executor->step_events[i]);
-	free(executor->tickets);
-	free(executor->step_events);
-	free(executor->upload_events);
+	quire_memory_free(memory, executor->steps, 2 * depth, sizeof(*executor->steps));
+	quire_memory_free(memory, executor->step_events, 2 * depth,
+	                  sizeof(*executor->step_events));
+	quire_memory_free(memory, executor->upload_events, depth,
+	                  sizeof(*executor->upload_events));
 }
 
 /* ------------------------------------------------------------------ publish */
@@ -75,25 +95,37 @@ static uint64_t step_place(const struct quire_runtime *rt, uint64_t step)
 }
 
 /* Is the event done?  A failure counts as done, and fails the runtime. */
-static bool is_done(struct quire_runtime *rt, struct quire_event *event, const char *what)
+static bool is_done(struct quire_runtime *rt, struct quire_event *event, uint64_t step,
+                    const char *what)
 {
 	enum quire_status status = quire_event_query(event);
 
 	if (status == QUIRE_AGAIN)
 		return false;
 	if (status != QUIRE_OK)
-		quire_runtime_fail(rt, QUIRE_DEVICE, what);
+		quire_runtime_fail_step(rt,
+		                        rt->executor.steps[step_place(rt, step)].ticket,
+		                        QUIRE_DEVICE, what);
 	return true;
 }
 
-/* The newest step that a ticket belongs to has run, or never will. */
-static void complete(struct quire_runtime *rt, uint64_t ticket)
+/* A step has run, or never will.  Its function is told before its ticket says so: what
+ * the function uses may be gone after. */
+static void complete(struct quire_runtime *rt, const struct quire_issued *step)
 {
 	if (quire_runtime_failed(rt) != NULL)
 		/* Pairs with the acquire in copy_outcome. */
-		atomic_store_explicit(&quire_ticket_cell(&rt->tickets, ticket)->failed,
-		                      true, memory_order_release);
-	quire_ticket_advance(&rt->tickets, ticket, QUIRE_STAGE_RETIRED);
+		atomic_store_explicit(
+			&quire_ticket_cell(&rt->tickets, step->ticket)->failed, true,
+			memory_order_release);
+	if (step->done != NULL) {
+		struct quire_outcome outcome;
+
+		quire_outcome_read(rt, step->ticket, &outcome);
+		outcome.stage = QUIRE_STAGE_RETIRED;
+		step->done(step->done_argument, step->ticket, &outcome);
+	}
+	quire_ticket_advance(&rt->tickets, step->ticket, QUIRE_STAGE_RETIRED);
 }
 
 /* Tell what the device has finished since the last time. */
@@ -103,12 +135,20 @@ static bool publish(struct quire_runtime *rt)
 	uint64_t uploaded = executor->uploaded, retired = executor->retired;
 
 	while (executor->uploaded < executor->issued &&
-	       is_done(rt, upload_event(rt, executor->uploaded + 1), "uploading a plan"))
+	       is_done(rt, upload_event(rt, executor->uploaded + 1),
+	               executor->uploaded + 1, "uploading a plan"))
 		executor->uploaded++;
 	while (executor->retired < executor->issued &&
 	       is_done(rt, executor->step_events[step_place(rt, executor->retired + 1)],
-	               "running a step"))
+	               executor->retired + 1, "running a step"))
 		executor->retired++;
+	/* Pairs with the acquire of whoever reads it: the steps' writes are over.  Before
+	 * the uploads: the planner that goes on with a slot also shows readers a step
+	 * more, and they look for the retired length among the last 2 * depth + 1
+	 * changes. */
+	if (executor->retired != retired)
+		atomic_store_explicit(&rt->numbers.retired_step, executor->retired,
+		                      memory_order_release);
 	if (executor->uploaded != uploaded) {
 		/* Pairs with the acquire in plan_step: the host half may be filled
 		 * again. */
@@ -117,16 +157,13 @@ static bool publish(struct quire_runtime *rt)
 		quire_wake_all(&rt->planner_wake);
 	}
 	if (executor->retired != retired) {
-		/* Pairs with the acquire of whoever reads it: the steps' writes are
-		 * over. */
-		atomic_store_explicit(&rt->numbers.retired_step, executor->retired,
-		                      memory_order_release);
-		atomic_store_explicit(&executor->run_ns,
-		                      (uint64_t)(quire_now_ns() - executor->first_ns),
-		                      memory_order_relaxed);
+		atomic_store_explicit(
+			&executor->run_ns,
+			(uint64_t)(quire_runtime_now(rt) - executor->first_ns),
+			memory_order_relaxed);
 		/* The numbers first: who waited for a ticket finds them there. */
 		for (uint64_t step = retired + 1; step <= executor->retired; step++)
-			complete(rt, executor->tickets[step_place(rt, step)]);
+			complete(rt, &executor->steps[step_place(rt, step)]);
 		quire_wake_all(&rt->client_wake);
 	}
 	return executor->uploaded != uploaded || executor->retired != retired;
@@ -165,8 +202,9 @@ static enum quire_status queue_work(struct quire_runtime *rt,
 	struct quire_dstream *compute = rt->executor.compute;
 	struct quire_cache *cache = rt->config.cache;
 	const struct quire_plan *plan = &slot->plan;
-	const int32_t *source = quire_plan_device(plan, plan->copy_source);
-	const int32_t *target = quire_plan_device(plan, plan->copy_target);
+	int32_t copies = plan->num_pre_copies + plan->num_post_copies;
+	const int32_t *source = quire_plan_device(plan, plan->copy_source + copies);
+	const int32_t *target = quire_plan_device(plan, plan->copy_target + copies);
 
 	for (int32_t i = 0; i < slot->num_work; i++) {
 		const struct quire_issue *work = &slot->work[i];
@@ -175,8 +213,7 @@ static enum quire_status queue_work(struct quire_runtime *rt,
 		case QUIRE_WORK_WRITE:
 			QUIRE_TRY(quire_cache_write_tokens(
 				cache, compute, work->layer, &work->slots, work->k,
-				work->v, (enum quire_dtype)work->dtype, NULL,
-				NULL));
+				work->v, (enum quire_dtype)work->dtype, NULL, NULL));
 			break;
 		case QUIRE_WORK_READ:
 			QUIRE_TRY(quire_cache_read_tokens(cache, compute, work->layer,
@@ -192,22 +229,63 @@ static enum quire_status queue_work(struct quire_runtime *rt,
 	return QUIRE_OK;
 }
 
-/* Queue a plan: upload, work, step event.  What was queued before a failure still
- * runs. */
-static void queue_plan(struct quire_runtime *rt, const struct quire_slot *slot,
-                       uint64_t step)
+/* Copies [first, first + n) of the plan's list, as one batch. */
+static enum quire_status queue_copies(struct quire_runtime *rt,
+                                      const struct quire_plan *plan, int32_t first,
+                                      int32_t n)
 {
-	enum quire_status status = queue_upload(rt, slot, step);
+	return quire_cache_copy_slots(rt->config.cache, rt->executor.compute,
+	                              quire_plan_device(plan, plan->copy_source + first),
+	                              quire_plan_device(plan, plan->copy_target + first),
+	                              quire_plan_device(plan, plan->copy_end + first), n,
+	                              NULL);
+}
 
-	if (status == QUIRE_OK)
-		status = queue_work(rt, slot);
-	if (status != QUIRE_OK) {
-		quire_runtime_fail(rt, QUIRE_DEVICE, "queueing a step");
+/* Queue all that comes before the engine's own work: the upload, the wait for what the
+ * step waits for, the copies, the built-in work. */
+static enum quire_status queue_front(struct quire_runtime *rt,
+                                     const struct quire_slot *slot, uint64_t step)
+{
+	const struct quire_plan *plan = &slot->plan;
+
+	QUIRE_TRY(queue_upload(rt, slot, step));
+	if (slot->wait_event != NULL)
+		QUIRE_TRY(
+			quire_dstream_wait_event(rt->executor.compute, slot->wait_event));
+	QUIRE_TRY(queue_copies(rt, plan, 0, plan->num_pre_copies));
+	return queue_work(rt, slot);
+}
+
+/* Queue all that comes behind. */
+static enum quire_status queue_back(struct quire_runtime *rt,
+                                    const struct quire_slot *slot)
+{
+	const struct quire_plan *plan = &slot->plan;
+
+	QUIRE_TRY(queue_copies(rt, plan, plan->num_pre_copies, plan->num_post_copies));
+	if (slot->record_event != NULL)
+		return quire_event_record(slot->record_event, rt->executor.compute);
+	return QUIRE_OK;
+}
+
+/* Queue a plan, all but its step event.  What was queued before a failure still runs. */
+static void queue_plan(struct quire_runtime *rt, const struct quire_slot *slot,
+                       const struct quire_entry *entry)
+{
+	enum quire_status status = queue_front(rt, slot, entry->step);
+
+	if (status == QUIRE_OK && slot->run != NULL &&
+	    slot->run(slot->run_argument, &slot->plan, rt->executor.compute) !=
+	            QUIRE_OK) {
+		quire_runtime_fail_step(rt, entry->ticket, QUIRE_CALLBACK,
+		                        "the function of a step");
 		return;
 	}
-	if (slot->run != NULL &&
-	    slot->run(slot->run_argument, &slot->plan, rt->executor.compute) != QUIRE_OK)
-		quire_runtime_fail(rt, QUIRE_CALLBACK, "the function of a step");
+	if (status == QUIRE_OK)
+		status = queue_back(rt, slot);
+	if (status != QUIRE_OK)
+		quire_runtime_fail_step(rt, entry->ticket, QUIRE_DEVICE,
+		                        "queueing a step");
 }
 
 static enum quire_status finish_plan(struct quire_runtime *rt, uint64_t step)
@@ -225,9 +303,12 @@ static void issue(struct quire_runtime *rt, const struct quire_entry *entry)
 	struct quire_executor *executor = &rt->executor;
 	struct quire_ticket_cell *cell = quire_ticket_cell(&rt->tickets, entry->ticket);
 	const struct quire_slot *slot = &rt->slots[entry->slot];
+	const struct quire_issued issued = {.ticket = entry->ticket,
+	                                    .done = slot->done,
+	                                    .done_argument = slot->done_argument};
 
 	if (quire_runtime_failed(rt) != NULL) {
-		complete(rt, entry->ticket);
+		complete(rt, &issued);
 		quire_wake_all(&rt->client_wake);
 		return;
 	}
@@ -235,10 +316,11 @@ static void issue(struct quire_runtime *rt, const struct quire_entry *entry)
 	if (rt->config.digests) /* seen with the stage: see quire_ticket_advance */
 		atomic_store_explicit(&cell->digest, quire_plan_digest(&slot->plan),
 		                      memory_order_relaxed);
-	queue_plan(rt, slot, entry->step);
+	executor->steps[step_place(rt, entry->step)] = issued;
+	queue_plan(rt, slot, entry);
 	if (finish_plan(rt, entry->step) != QUIRE_OK)
-		quire_runtime_fail(rt, QUIRE_DEVICE, "recording a step's event");
-	executor->tickets[step_place(rt, entry->step)] = entry->ticket;
+		quire_runtime_fail_step(rt, entry->ticket, QUIRE_DEVICE,
+		                        "recording a step's event");
 	executor->issued = entry->step;
 	/* Pairs with the acquire of whoever reads it. */
 	atomic_store_explicit(&rt->numbers.issued_step, entry->step,
@@ -306,22 +388,36 @@ static bool has_entry(struct quire_runtime *rt)
 	       atomic_load_explicit(&rt->entries.head, memory_order_relaxed);
 }
 
+/* Of a failed runtime, what will not run ends behind what still runs: in plan order. */
+static bool has_to_stay(struct quire_runtime *rt, const struct quire_entry *entry)
+{
+	return entry->kind == QUIRE_ENTRY_PLAN && quire_runtime_failed(rt) != NULL &&
+	       rt->executor.retired != rt->executor.issued;
+}
+
 static bool run_entry(struct quire_runtime *rt)
 {
 	struct quire_entries *entries = &rt->entries;
 	struct quire_executor *executor = &rt->executor;
 	uint64_t head = atomic_load_explicit(&entries->head, memory_order_relaxed);
 	struct quire_entry entry;
+	int64_t now_ns;
 
 	if (!has_entry(rt))
 		return false;
+	entry = entries->ring[head & entries->mask];
+	if (has_to_stay(rt, &entry))
+		return false;
+	now_ns = quire_runtime_now(rt);
+	/* Relaxed: a reader wants a recent time, and nothing with it. */
+	atomic_store_explicit(&executor->taken_ns, (uint64_t)now_ns,
+	                      memory_order_relaxed);
 	if (executor->first_ns == 0)
-		executor->first_ns = quire_now_ns();
+		executor->first_ns = now_ns;
 	if (executor->starved_ns != 0)
 		quire_count(&executor->wait_ns,
-		            (uint64_t)(quire_now_ns() - executor->starved_ns));
+		            (uint64_t)(now_ns - executor->starved_ns));
 	executor->starved_ns = 0;
-	entry = entries->ring[head & entries->mask];
 	/* Pairs with the acquire in quire_entries_have_room. */
 	atomic_store_explicit(&entries->head, head + 1, memory_order_release);
 	if (entry.kind == QUIRE_ENTRY_PLAN)
@@ -345,8 +441,27 @@ bool quire_executor_move(struct quire_runtime *rt)
 	executor->inside = false;
 	if (!moved && executor->first_ns != 0 && executor->starved_ns == 0 &&
 	    executor->retired == executor->issued)
-		executor->starved_ns = quire_now_ns();
+		executor->starved_ns = quire_runtime_now(rt);
 	return moved;
+}
+
+int64_t quire_executor_stalled(struct quire_runtime *rt)
+{
+	struct quire_executor *executor = &rt->executor;
+	/* Pairs with the releases in push and run_entry.  The tail first: a queue emptied
+	 * in between does not seem to hold something. */
+	uint64_t tail = atomic_load_explicit(&rt->entries.tail, memory_order_acquire);
+	uint64_t head = atomic_load_explicit(&rt->entries.head, memory_order_acquire);
+	int64_t since_ns = (int64_t)quire_counted(&executor->taken_ns);
+	int64_t pushed_ns = (int64_t)quire_counted(&executor->pushed_ns);
+	int64_t stalled_ns;
+
+	if (head >= tail)
+		return 0;
+	if (pushed_ns > since_ns)
+		since_ns = pushed_ns;
+	stalled_ns = quire_runtime_now(rt) - since_ns;
+	return stalled_ns > 0 ? stalled_ns : 1; /* something waits */
 }
 
 bool quire_executor_is_idle(struct quire_runtime *rt)

@@ -40,6 +40,13 @@
  * (LIMIT). */
 #define QUIRE_LABELS_MAX 64
 
+/* Pairs of one fork list: a label is a target once at most.  Refused at the call
+ * (INVALID). */
+#define QUIRE_FORKS_MAX QUIRE_LABELS_MAX
+
+/* Speculative steps whose fate is open, of one runtime.  Refused by its create. */
+#define QUIRE_SPECULATIVE_MAX 1024
+
 /* Entries of a step's built-in work list.  Refused by submit (LIMIT). */
 #define QUIRE_WORK_MAX 64
 

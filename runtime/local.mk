@@ -2,19 +2,31 @@
 # runtime: streams, planner, executor; the leaf headers.
 include_HEADERS += %D%/quire.h
 nobase_quireinclude_HEADERS += \
+	%D%/runtime_config.h \
+	%D%/hooks.h \
 	%D%/limits.h \
 	%D%/runtime.h \
+	%D%/stats.h \
 	%D%/status.h
 libquire_core_la_SOURCES += \
 	%D%/admit.c \
 	%D%/assert.h \
+	%D%/carry.c \
 	%D%/check.c \
 	%D%/client.c \
 	%D%/commands.c \
 	%D%/commands_impl.h \
+	%D%/counter_impl.h \
 	%D%/executor.c \
+	%D%/executor_impl.h \
+	%D%/fatal.c \
 	%D%/histogram_impl.h \
+	%D%/lists.c \
+	%D%/lists_impl.h \
+	%D%/memory.c \
+	%D%/memory_impl.h \
 	%D%/planner.c \
+	%D%/planner_impl.h \
 	%D%/refuse_impl.h \
 	%D%/registry.c \
 	%D%/registry_impl.h \
@@ -23,6 +35,8 @@ libquire_core_la_SOURCES += \
 	%D%/sanitize.h \
 	%D%/slot.c \
 	%D%/status.c \
+	%D%/streams.c \
+	%D%/threads.c \
 	%D%/tickets.c \
 	%D%/tickets_impl.h \
 	%D%/wake.c \

@@ -10,51 +10,129 @@
 
 /* ------------------------------------------------------------------ outcomes, waiting */
 
-/* The command's outcome is known: tell it, and be done with the command. */
-static void decide(struct quire_runtime *rt, const struct quire_refusal *refusal,
+void quire_end_step(struct quire_runtime *rt, uint64_t ticket, quire_done_function done,
+                    void *done_argument)
+{
+	struct quire_outcome outcome;
+
+	if (done !=
+	    NULL) { /* before anybody who waits for RETIRED: it may free the argument */
+		quire_outcome_read(rt, ticket, &outcome);
+		outcome.stage = QUIRE_STAGE_RETIRED;
+		done(done_argument, ticket, &outcome);
+	}
+	quire_ticket_advance(&rt->tickets, ticket, QUIRE_STAGE_RETIRED);
+	quire_wake_all(&rt->client_wake);
+}
+
+/* The command's outcome is known: tell it, and be done with the command.  A step that may
+ * still run, or be abandoned, is PLANNED. */
+static void decide(struct quire_runtime *rt, const struct quire_outcome *outcome,
                    enum quire_stage stage)
 {
 	struct quire_planner *planner = &rt->planner;
 	struct quire_command_cell *cell = quire_commands_front(&rt->commands);
-	struct quire_outcome *outcome =
-		&quire_ticket_cell(&rt->tickets, cell->ticket)->outcome;
-	bool is_plan = stage == QUIRE_STAGE_PLANNED;
+	uint64_t ticket = cell->ticket;
+	quire_done_function done = cell->kind == QUIRE_COMMAND_SUBMIT ? cell->done : NULL;
+	void *done_argument = cell->done_argument;
+	struct quire_outcome *to = &quire_ticket_cell(&rt->tickets, ticket)->outcome;
 
-	outcome->refusal = *refusal;
-	outcome->step = is_plan ? planner->step : 0;
-	outcome->pages_taken = is_plan ? planner->need : 0;
+	*to = *outcome;
+	to->base = cell->base;
 	quire_count(&planner->commands, 1);
-	if (refusal->status != QUIRE_OK)
-		quire_count(&planner->refused, 1);
-	quire_ticket_advance(&rt->tickets, cell->ticket, stage);
+	if (outcome->refusal.status != QUIRE_OK)
+		quire_count(&planner->refusals, 1);
 	quire_commands_pop(&rt->commands);
 	planner->state = QUIRE_PLANNER_FETCH;
 	planner->current = NULL;
-	quire_wake_all(&rt->client_wake);
+	quire_ticket_advance(&rt->tickets, ticket, QUIRE_STAGE_PLANNED);
+	if (stage == QUIRE_STAGE_RETIRED)
+		quire_end_step(rt, ticket, done, done_argument);
+	else
+		quire_wake_all(&rt->client_wake);
 }
 
-static void decide_ok(struct quire_runtime *rt)
+static enum quire_fate fate_of(struct quire_runtime *rt, uint64_t ticket,
+                               uint64_t *position_out)
 {
-	static const struct quire_refusal ok = {.what = ""};
+	/* Pairs with the release in set_fate. */
+	uint64_t fate = atomic_load_explicit(
+		&quire_ticket_cell(&rt->tickets, ticket)->fate, memory_order_acquire);
 
-	decide(rt, &ok, QUIRE_STAGE_RETIRED);
+	if (position_out != NULL)
+		*position_out = fate / 4;
+	return fate % 4;
 }
+
+static bool is_speculative(const struct quire_command_cell *cell)
+{
+	return cell->kind == QUIRE_COMMAND_SUBMIT &&
+	       (cell->flags & QUIRE_STEP_SPECULATIVE) != 0;
+}
+
+/* The command is refused.  Of a speculative step that is not the last word: it keeps its
+ * place until its fate is heard. */
+static void refuse(struct quire_runtime *rt, const struct quire_command_cell *cell,
+                   const struct quire_refusal *refusal)
+{
+	struct quire_planner *planner = &rt->planner;
+	const struct quire_outcome outcome = {.refusal = *refusal};
+
+	if (!is_speculative(cell)) {
+		decide(rt, &outcome, QUIRE_STAGE_RETIRED);
+		return;
+	}
+	QUIRE_ASSERT(planner->num_refused < rt->config.speculative_max);
+	planner->refused[planner->num_refused++] = (struct quire_refused){
+		.ticket = cell->ticket,
+		.base = cell->base,
+		.done = cell->done,
+		.done_argument = cell->done_argument,
+	};
+	decide(rt, &outcome, QUIRE_STAGE_PLANNED);
+}
+
+/* The command ends undone, whatever it was. */
+static void end_command(struct quire_runtime *rt, const struct quire_refusal *refusal)
+{
+	const struct quire_outcome outcome = {.refusal = *refusal};
+
+	decide(rt, &outcome, QUIRE_STAGE_RETIRED);
+}
+
+static void decide_ok(struct quire_runtime *rt, int32_t pages_released)
+{
+	const struct quire_outcome outcome = {.refusal.what = "",
+	                                      .pages_released = pages_released};
+
+	decide(rt, &outcome, QUIRE_STAGE_RETIRED);
+}
+
+static const struct quire_refusal abandoned = {
+	.status = QUIRE_ABANDONED,
+	.what = "",
+	.index = -1,
+};
 
 /* The planner cannot go on: whose time is it?  Always false, for the caller to return. */
-static bool wait_on(struct quire_planner *planner, quire_counter *counter)
+static bool wait_on(struct quire_runtime *rt, quire_counter *counter)
 {
+	struct quire_planner *planner = &rt->planner;
+
 	if (planner->wait_since_ns == 0) {
-		planner->wait_since_ns = quire_now_ns();
+		planner->wait_since_ns = quire_runtime_now(rt);
 		planner->wait_counter = counter;
 	}
 	return false;
 }
 
-static void wait_over(struct quire_planner *planner)
+static void wait_over(struct quire_runtime *rt)
 {
+	struct quire_planner *planner = &rt->planner;
+
 	if (planner->wait_since_ns != 0)
 		quire_count(planner->wait_counter,
-		            (uint64_t)(quire_now_ns() - planner->wait_since_ns));
+		            (uint64_t)(quire_runtime_now(rt) - planner->wait_since_ns));
 	planner->wait_since_ns = 0;
 }
 
@@ -67,23 +145,30 @@ static void push(struct quire_runtime *rt, const struct quire_entry *entry)
 
 	QUIRE_ASSERT(quire_entries_have_room(entries));
 	entries->ring[tail & entries->mask] = *entry;
+	/* Relaxed, both: a time for whoever asks how long it has waited. */
+	if (atomic_load_explicit(&entries->head, memory_order_relaxed) == tail)
+		atomic_store_explicit(&rt->executor.pushed_ns,
+		                      (uint64_t)quire_runtime_now(rt),
+		                      memory_order_relaxed);
 	/* Pairs with the acquire in the executor: entry, slot and pages are seen with
 	 * it. */
 	atomic_store_explicit(&entries->tail, tail + 1, memory_order_release);
 	quire_wake_all(&rt->executor_wake);
 }
 
-/* Hand pages that nobody owns to the executor, as one entry; the caller made sure of
- * room. */
-static void push_release(struct quire_runtime *rt, const int32_t *pages, int64_t n)
+/* Hand pages that nobody owns, staged up to @end, to the executor, as one entry; the
+ * caller made sure of room. */
+static void push_release(struct quire_runtime *rt, uint64_t end)
 {
 	struct quire_entries *entries = &rt->entries;
-	struct quire_entry entry = {.kind = QUIRE_ENTRY_RELEASE, .count = (int32_t)n};
+	struct quire_entry entry = {
+		.kind = QUIRE_ENTRY_RELEASE,
+		.count = (int32_t)(end - entries->released),
+	};
 
-	if (n == 0)
+	if (entry.count == 0)
 		return;
-	for (int64_t i = 0; i < n; i++)
-		entries->pages[entries->released++ & entries->pages_mask] = pages[i];
+	entries->released = end;
 	push(rt, &entry);
 }
 
@@ -101,147 +186,163 @@ static void show_owned(struct quire_runtime *rt)
 	}
 }
 
-/* Give up pages of a list; those without an owner join planner->freed, which holds
- * @freed. */
-static int64_t give_up(struct quire_runtime *rt, const int32_t *pages, int64_t n,
-                       int64_t freed)
+/* ------------------------------------------------------------ the stash */
+
+/* Pages come back to the front of the free ones, to be taken in the order given. */
+static void stash_pages(struct quire_planner *planner, const int32_t *pages, int64_t n)
 {
-	int64_t more = 0;
-	struct quire_refusal refusal;
-	enum quire_status status = quire_ledger_release(
-		rt->ledger, pages, n, rt->planner.freed + freed, &more, &refusal);
-
-	QUIRE_ASSERT(status == QUIRE_OK);
-	return freed + more;
-}
-
-/* ------------------------------------------------------------ open, close, reset */
-
-static void open_request(struct quire_runtime *rt, const struct quire_command_cell *cell)
-{
-	struct quire_refusal refusal;
-	enum quire_status status = QUIRE_OK;
-
-	if (quire_registry_find(&rt->registry, cell->request) == NULL)
-		status = quire_registry_open(&rt->registry, cell->request);
-	if (status == QUIRE_OK) {
-		atomic_store_explicit(&rt->planner.requests_open,
-		                      (uint64_t)rt->registry.num_open,
-		                      memory_order_relaxed);
-		decide_ok(rt);
-		return;
-	}
-	quire_refuse_bound(&refusal, status, "requests_max: open requests", -1,
-	                   (int64_t)rt->config.requests_max + 1, rt->config.requests_max);
-	refusal.request = cell->request;
-	decide(rt, &refusal, QUIRE_STAGE_RETIRED);
-}
-
-/* The request of a command, or NULL when it was refused. */
-static struct quire_request *find_or_refuse(struct quire_runtime *rt,
-                                            const struct quire_command_cell *cell)
-{
-	struct quire_request *request = quire_registry_find(&rt->registry, cell->request);
-	struct quire_refusal refusal;
-
-	if (request != NULL)
-		return request;
-	quire_refuse_what(&refusal, QUIRE_NO_REQUEST, "");
-	refusal.request = cell->request;
-	decide(rt, &refusal, QUIRE_STAGE_RETIRED);
-	return NULL;
-}
-
-static void close_request(struct quire_runtime *rt, const struct quire_command_cell *cell)
-{
-	struct quire_request *request = find_or_refuse(rt, cell);
-	int64_t freed = 0;
-
-	if (request == NULL)
-		return;
-	for (int32_t s = 0; s < request->num_streams; s++) {
-		struct quire_stream *stream = &request->streams[s];
-
-		freed = give_up(rt, stream->pages, stream->num_pages, freed);
-		stream->generation++;
-	}
-	quire_registry_close(&rt->registry, request);
-	push_release(rt, rt->planner.freed, freed);
-	show_owned(rt);
-	atomic_store_explicit(&rt->planner.requests_open, (uint64_t)rt->registry.num_open,
+	for (int64_t i = n; i-- > 0;)
+		planner->stash[planner->num_stash++] = pages[i];
+	atomic_store_explicit(&planner->stashed, (uint64_t)planner->num_stash,
 	                      memory_order_relaxed);
-	decide_ok(rt);
 }
 
-/* Drop a stream's content.  Pages are given up, or with @keep only those that others own
- * too. */
-static int64_t drop_content(struct quire_runtime *rt, struct quire_request *request,
-                            struct quire_stream *stream, bool keep)
+/* Take pages, those of the stash first; QUIRE_OK or QUIRE_NO_PAGES. */
+static enum quire_status take(struct quire_runtime *rt, int32_t n, int32_t *pages,
+                              struct quire_refusal *refusal)
 {
-	int32_t kept = 0;
-	int64_t freed = 0;
+	struct quire_planner *planner = &rt->planner;
+	int32_t stashed = n < planner->num_stash ? n : planner->num_stash;
 
-	if (!keep) {
-		freed = give_up(rt, stream->pages, stream->num_pages, 0);
-	} else {
-		for (int32_t i = 0; i < stream->num_pages; i++) {
-			int32_t page = stream->pages[i];
-
-			if (quire_ledger_owners(rt->ledger, page) > 1)
-				freed = give_up(rt, &page, 1, freed);
-			else
-				rt->planner.pages[kept++] = page;
-		}
-	}
-	stream->length = stream->released = stream->num_pages = 0;
-	stream->generation++;
-	stream->step = rt->planner.step;
-	if (kept > 0) { /* the list is written again: not while readers may copy it */
-		quire_stream_show(request, stream);
-		quire_stream_append(stream, rt->planner.pages, kept);
-	}
-	return freed;
+	QUIRE_TRY(quire_pool_allocate(rt->pool, n - stashed, pages + stashed, refusal));
+	for (int32_t i = 0; i < stashed; i++)
+		pages[i] = planner->stash[--planner->num_stash];
+	atomic_store_explicit(&planner->stashed, (uint64_t)planner->num_stash,
+	                      memory_order_relaxed);
+	quire_count(&planner->pages_taken, (uint64_t)(n - stashed));
+	return QUIRE_OK;
 }
 
-static void reset_label(struct quire_runtime *rt, const struct quire_command_cell *cell)
-{
-	struct quire_request *request = find_or_refuse(rt, cell);
-	struct quire_stream *stream;
-	struct quire_refusal refusal;
-	int64_t freed;
+/* ------------------------------------------------------------ held steps */
 
-	if (request == NULL)
-		return;
-	stream = quire_request_find(request, cell->label);
-	if (stream == NULL) {
-		quire_refuse_what(&refusal, QUIRE_NO_LABEL, "");
-		refusal.request = cell->request;
-		memcpy(refusal.label, rt->commands.labels.names[cell->label],
-		       QUIRE_LABEL_BYTES);
-		decide(rt, &refusal, QUIRE_STAGE_RETIRED);
-		return;
-	}
-	freed = drop_content(rt, request, stream, cell->keep_pages != 0);
-	quire_stream_show(request, stream);
-	push_release(rt, rt->planner.freed, freed);
-	show_owned(rt);
-	decide_ok(rt);
-}
-
-/* ------------------------------------------------------------------ a step */
-
-/* The step in hand will not run: everything is as it was before it. */
-static void take_back(struct quire_runtime *rt, const struct quire_refusal *refusal)
+/* Tell clients which step, if any, commands may be waiting behind. */
+static void show_held(struct quire_runtime *rt)
 {
 	struct quire_planner *planner = &rt->planner;
 
-	if (planner->state == QUIRE_PLANNER_SLOT) {
-		push_release(rt, planner->freed,
-		             give_up(rt, planner->pages, planner->need, 0));
-		show_owned(rt);
+	atomic_store_explicit(&planner->steps_held, (uint64_t)planner->num_held,
+	                      memory_order_relaxed);
+	/* Seen with the wake: see commands_impl.h. */
+	atomic_store_explicit(&rt->commands.held,
+	                      planner->num_held == 0 ? 0 : planner->held[0].ticket,
+	                      memory_order_relaxed);
+	quire_wake_all(&rt->client_wake);
+}
+
+/* The step in hand has been carried out: from here on it is the newest held one. */
+static struct quire_held *hold(struct quire_runtime *rt,
+                               const struct quire_command_cell *cell, uint64_t tokens)
+{
+	struct quire_planner *planner = &rt->planner;
+	struct quire_held *held = &planner->held[planner->num_held++];
+
+	for (int32_t i = 0; i < planner->need; i++)
+		planner->taken[planner->taken_end++ & planner->taken_mask] =
+			planner->pages[i];
+	*held = (struct quire_held){
+		.ticket = cell->ticket,
+		.step = ++planner->step,
+		.notes_end = planner->notes_end,
+		.taken_end = planner->taken_end,
+		.staged_end = rt->entries.staged,
+		.need = (int32_t)planner->need,
+		.tokens = tokens,
+	};
+	for (int32_t i = 0; i < cell->num_segments; i++)
+		held->first_writes += planner->rows[i].first_write;
+	return held;
+}
+
+/* The oldest held step takes its place; the caller made sure of room. */
+static void promote_oldest(struct quire_runtime *rt)
+{
+	struct quire_planner *planner = &rt->planner;
+	const struct quire_held held = planner->held[0];
+	uint64_t slot = held.step % (uint64_t)rt->config.depth;
+	const struct quire_plan *plan = &rt->slots[slot].plan;
+	const struct quire_entry entry = {.kind = QUIRE_ENTRY_PLAN,
+	                                  .slot = (int32_t)slot,
+	                                  .ticket = held.ticket,
+	                                  .step = held.step};
+
+	planner->num_held--;
+	memmove(planner->held, planner->held + 1,
+	        (size_t)planner->num_held * sizeof(held));
+	quire_settle(rt, held.notes_end);
+	planner->taken_first = held.taken_end;
+	if (planner->num_held == 0) { /* the same few cache lines for every step */
+		planner->notes_first = planner->notes_end = 0;
+		planner->taken_first = planner->taken_end = 0;
 	}
-	quire_undo_all(planner);
-	decide(rt, refusal, QUIRE_STAGE_RETIRED);
+	quire_count(&planner->tokens, held.tokens);
+	quire_count(&planner->first_writes, (uint64_t)held.first_writes);
+	quire_count(&planner->copies,
+	            (uint64_t)(plan->num_pre_copies + plan->num_post_copies));
+	push(rt, &entry);
+	push_release(rt, held.staged_end);
+}
+
+/* The newest held step never was. */
+static void take_back_newest(struct quire_runtime *rt)
+{
+	struct quire_planner *planner = &rt->planner;
+	const struct quire_held *held = &planner->held[--planner->num_held];
+	const struct quire_held *below = planner->num_held == 0 ? NULL : held - 1;
+
+	quire_take_back(rt, below == NULL ? planner->notes_first : below->notes_end);
+	planner->taken_end = below == NULL ? planner->taken_first : below->taken_end;
+	for (int32_t i = 0; i < held->need; i++)
+		planner->pages[i] = planner->taken[(planner->taken_end + (uint64_t)i) &
+		                                   planner->taken_mask];
+	stash_pages(planner, planner->pages, held->need);
+	rt->entries.staged = below == NULL ? rt->entries.released : below->staged_end;
+	planner->step--;
+	atomic_store_explicit(&planner->steps, planner->step, memory_order_relaxed);
+	show_owned(rt);
+}
+
+/* A held or refused step ends, abandoned or with the runtime. */
+static void end_speculative(struct quire_runtime *rt, uint64_t ticket,
+                            quire_done_function done, void *done_argument)
+{
+	struct quire_ticket_cell *cell = quire_ticket_cell(&rt->tickets, ticket);
+
+	if (quire_runtime_failed(rt) != NULL)
+		atomic_store_explicit(&cell->failed, true, memory_order_relaxed);
+	else
+		atomic_store_explicit(&cell->abandoned, true, memory_order_relaxed);
+	quire_count(&rt->planner.abandoned, 1);
+	quire_end_step(rt, ticket, done, done_argument);
+}
+
+static void end_newest(struct quire_runtime *rt)
+{
+	struct quire_planner *planner = &rt->planner;
+	struct quire_held held = planner->held[planner->num_held - 1];
+	const struct quire_slot *slot =
+		&rt->slots[held.step % (uint64_t)rt->config.depth];
+
+	take_back_newest(rt);
+	end_speculative(rt, held.ticket, slot->done, slot->done_argument);
+	show_held(rt);
+}
+
+/* ------------------------------------------------------------ the step in hand */
+
+/* The step in hand will not run: its pages go back to the front. */
+static void drop_step(struct quire_runtime *rt)
+{
+	struct quire_planner *planner = &rt->planner;
+	int64_t freed;
+	enum quire_status status;
+
+	if (planner->state != QUIRE_PLANNER_SLOT)
+		return;
+	status = quire_ledger_release(rt->ledger, planner->pages, planner->need,
+	                              planner->freed, &freed, NULL);
+	QUIRE_ASSERT(status == QUIRE_OK && freed == planner->need);
+	stash_pages(planner, planner->pages, planner->need);
+	show_owned(rt);
 }
 
 static void admit_step(struct quire_runtime *rt, struct quire_command_cell *cell)
@@ -251,7 +352,7 @@ static void admit_step(struct quire_runtime *rt, struct quire_command_cell *cell
 
 	planner->plan_ns = 0;
 	if (quire_admit(rt, cell, &refusal) != QUIRE_OK) {
-		decide(rt, &refusal, QUIRE_STAGE_RETIRED);
+		refuse(rt, cell, &refusal);
 		return;
 	}
 	planner->current = cell;
@@ -262,118 +363,222 @@ static void admit_step(struct quire_runtime *rt, struct quire_command_cell *cell
 static bool take_pages(struct quire_runtime *rt)
 {
 	struct quire_planner *planner = &rt->planner;
+	int32_t need = (int32_t)planner->need;
 	struct quire_refusal refusal;
-	enum quire_status status;
 
-	status = quire_pool_allocate(rt->pool, planner->need, planner->pages, &refusal);
-	if (status != QUIRE_OK) {
-		int64_t free = refusal.available; /* at the instant of the refusal */
+	if (take(rt, need, planner->pages, &refusal) != QUIRE_OK) {
+		/* At the instant of the refusal. */
+		int64_t free = refusal.available + planner->num_stash;
 
 		if ((planner->current->flags & QUIRE_STEP_NO_WAIT) == 0)
-			return wait_on(planner, &planner->page_wait_ns);
+			return wait_on(rt, &planner->page_wait_ns);
 		quire_refuse_what(&refusal, QUIRE_AGAIN, "");
 		refusal.owned = quire_ledger_owned(rt->ledger);
 		refusal.free = free;
 		refusal.retiring = rt->num_pages - refusal.owned - refusal.free;
-		take_back(rt, &refusal);
+		refuse(rt, planner->current, &refusal);
 		return true;
 	}
-	status =
-		quire_ledger_acquire(rt->ledger, planner->pages, planner->need, &refusal);
-	QUIRE_ASSERT(status == QUIRE_OK);
-	quire_count(&planner->pages_taken, (uint64_t)planner->need);
+	if (quire_ledger_acquire(rt->ledger, planner->pages, need, NULL) != QUIRE_OK)
+		QUIRE_ASSERT(false);
 	show_owned(rt);
 	planner->state = QUIRE_PLANNER_SLOT;
 	return true;
 }
 
-/* Give the streams their pages and lengths; returns the tokens that the step writes. */
-static uint64_t extend_streams(struct quire_runtime *rt,
-                               const struct quire_command_cell *cell)
-{
-	struct quire_planner *planner = &rt->planner;
-	bool commit = (cell->flags & QUIRE_STEP_NO_COMMIT) == 0;
-	int32_t given = 0;
-	uint64_t tokens = 0;
-
-	for (int32_t i = 0; i < cell->num_segments; i++) {
-		const struct quire_row *row = &planner->rows[i];
-		int32_t span = cell->segments[i].span;
-
-		if (span == 0)
-			continue;
-		quire_stream_append(row->stream, planner->pages + given, row->need);
-		given += row->need;
-		row->stream->generation++;
-		row->stream->step = planner->step + 1;
-		row->stream->length += commit ? span : 0;
-		tokens += (uint64_t)span;
-	}
-	QUIRE_ASSERT(given == planner->need);
-	return tokens;
-}
-
-/* Build the plan in the next slot and push it. */
+/* Build the plan in the next slot, and hold it or push it. */
 static bool plan_step(struct quire_runtime *rt)
 {
 	struct quire_planner *planner = &rt->planner;
 	struct quire_command_cell *cell = planner->current;
-	static const struct quire_refusal ok = {.what = ""};
-	uint64_t step = planner->step + 1, tokens;
-	uint64_t depth = (uint64_t)rt->config.depth;
+	bool speculative = is_speculative(cell);
+	uint64_t step = planner->step + 1, depth = (uint64_t)rt->config.depth;
 	/* Pairs with the release in the executor: the host half has been read. */
 	uint64_t uploaded =
 		atomic_load_explicit(&rt->numbers.uploaded_step, memory_order_acquire);
 	struct quire_slot *slot = &rt->slots[step % depth];
-	struct quire_entry entry = {.kind = QUIRE_ENTRY_PLAN,
-	                            .slot = (int32_t)(step % depth),
-	                            .ticket = cell->ticket,
-	                            .step = step};
+	struct quire_outcome outcome = {
+		.refusal.what = "",
+		.step = step,
+		.pages_taken = (int32_t)planner->need,
+	};
 
-	if (uploaded + depth < step || !quire_entries_have_room(&rt->entries))
-		return wait_on(planner, &planner->slot_wait_ns);
-	tokens = extend_streams(rt, cell);
-	quire_slot_fill(rt, cell, slot);
+	if (uploaded + depth < step ||
+	    (!speculative && !quire_entries_have_room(&rt->entries)))
+		return wait_on(rt, &planner->slot_wait_ns);
+	hold(rt, cell, quire_carry_out(rt, cell, slot));
 	if (rt->config.on_plan != NULL &&
 	    rt->config.on_plan(rt->config.on_plan_argument, &slot->plan) != QUIRE_OK) {
-		quire_runtime_fail(rt, QUIRE_CALLBACK, "on_plan");
-		take_back(rt, quire_runtime_failed(rt));
+		quire_runtime_fail_step(rt, cell->ticket, QUIRE_CALLBACK, "on_plan");
+		take_back_newest(rt);
+		end_command(rt, quire_runtime_failed(rt));
 		return true;
 	}
-	planner->step = step;
-	for (int32_t i = 0; i < cell->num_segments; i++)
-		if (cell->segments[i].span > 0)
-			quire_stream_show(planner->rows[i].request,
-			                  planner->rows[i].stream);
-	planner->num_undo = 0;
-	quire_count(&planner->steps, 1);
-	quire_count(&planner->tokens, tokens);
-	decide(rt, &ok,
-	       QUIRE_STAGE_PLANNED); /* before the executor can move the ticket on */
-	push(rt, &entry);
+	planner->planned = true;
+	atomic_store_explicit(&planner->steps, step, memory_order_relaxed);
+	show_owned(rt);
+	/* Before the executor can move the ticket on. */
+	decide(rt, &outcome, QUIRE_STAGE_PLANNED);
+	if (speculative)
+		show_held(rt);
+	else
+		promote_oldest(rt);
 	return true;
+}
+
+/* ------------------------------------------------------------ the control lane */
+
+/* A refused step's ticket ends once its fate is known and nothing below can end it
+ * otherwise. Its place is kept until no step that rests on it can come any more. */
+static bool hear_refused(struct quire_runtime *rt, struct quire_refused *refused,
+                         const struct quire_command_cell *front)
+{
+	struct quire_planner *planner = &rt->planner;
+	enum quire_fate fate;
+	uint64_t position;
+
+	if (refused->fate_position == 0) {
+		fate = fate_of(rt, refused->ticket, &position);
+		if (fate == QUIRE_FATE_OPEN)
+			return false;
+		for (int32_t i = 0; fate == QUIRE_FATE_PROMOTE && i < planner->num_held;
+		     i++)
+			if (planner->held[i].ticket == refused->base)
+				return false;
+		refused->fate_position = position;
+		if (fate == QUIRE_FATE_ABANDON)
+			end_speculative(rt, refused->ticket, refused->done,
+			                refused->done_argument);
+		else
+			quire_end_step(rt, refused->ticket, refused->done,
+			               refused->done_argument);
+		return true;
+	}
+	if (front != NULL && front->ticket < refused->fate_position)
+		return false;
+	*refused = planner->refused[--planner->num_refused];
+	return true;
+}
+
+static bool newest_is_abandoned(struct quire_runtime *rt)
+{
+	const struct quire_planner *planner = &rt->planner;
+
+	return planner->num_held > 0 &&
+	       fate_of(rt, planner->held[planner->num_held - 1].ticket, NULL) ==
+	               QUIRE_FATE_ABANDON;
+}
+
+/*
+ * Promotes and abandons, heard in every state.  @front is what the ordinary lane offered
+ * before: whatever fate was drawn earlier is seen here.
+ */
+static bool hear(struct quire_runtime *rt, const struct quire_command_cell *front)
+{
+	struct quire_planner *planner = &rt->planner;
+	bool moved = false;
+
+	while (newest_is_abandoned(rt)) {
+		if (planner->current != NULL)
+			break; /* it rests on that one, and goes first */
+		end_newest(rt);
+		moved = true;
+	}
+	/* After the look at what is below: who is abandoned there is so here. */
+	if (planner->current != NULL &&
+	    fate_of(rt, planner->current->ticket, NULL) == QUIRE_FATE_ABANDON) {
+		drop_step(rt);
+		quire_count(&planner->abandoned, 1);
+		end_command(rt, &abandoned);
+		return true;
+	}
+	while (planner->num_held > 0 &&
+	       fate_of(rt, planner->held[0].ticket, NULL) == QUIRE_FATE_PROMOTE &&
+	       quire_entries_have_room(&rt->entries)) {
+		quire_count(&planner->promoted, 1);
+		promote_oldest(rt);
+		show_held(rt);
+		moved = true;
+	}
+	for (int32_t i = planner->num_refused - 1; i >= 0; i--)
+		moved |= hear_refused(rt, &planner->refused[i], front);
+	return moved;
+}
+
+/* Does a stacked step rest on one that was refused? */
+static bool rests_on_refused(const struct quire_planner *planner, uint64_t base)
+{
+	for (int32_t i = 0; base != 0 && i < planner->num_refused; i++)
+		if (planner->refused[i].ticket == base)
+			return true;
+	return false;
 }
 
 /* ------------------------------------------------------------------ the machine */
 
-static bool fetch(struct quire_runtime *rt)
+static void run_command(struct quire_runtime *rt, const struct quire_command_cell *cell)
 {
-	struct quire_command_cell *cell = quire_commands_front(&rt->commands);
+	struct quire_refusal refusal;
+	enum quire_status status = QUIRE_OK;
+	int32_t released = 0;
+
+	if (cell->kind == QUIRE_COMMAND_OPEN)
+		status = quire_command_open(rt, cell, &refusal);
+	else if (cell->kind == QUIRE_COMMAND_CLOSE)
+		status = quire_command_close(rt, cell, &refusal);
+	else if (cell->kind == QUIRE_COMMAND_RESET)
+		status = quire_command_reset(rt, cell, &refusal);
+	else if (cell->kind == QUIRE_COMMAND_REWIND)
+		status = quire_command_rewind(rt, cell, &refusal);
+	else
+		status = quire_command_release_front(rt, cell, &refusal, &released);
+	if (status != QUIRE_OK) {
+		refuse(rt, cell, &refusal);
+		return;
+	}
+	push_release(rt, rt->entries.staged);
+	show_owned(rt);
+	atomic_store_explicit(&rt->planner.requests_open, (uint64_t)rt->registry.num_open,
+	                      memory_order_relaxed);
+	decide_ok(rt, released);
+}
+
+/* Was it abandoned before it was reached? */
+static bool is_doomed(struct quire_runtime *rt, const struct quire_command_cell *cell)
+{
+	return is_speculative(cell) &&
+	       fate_of(rt, cell->ticket, NULL) == QUIRE_FATE_ABANDON;
+}
+
+/* The oldest command.  What rests on no held step waits until there is none. */
+static bool fetch(struct quire_runtime *rt, struct quire_command_cell *cell)
+{
+	struct quire_planner *planner = &rt->planner;
 
 	if (cell == NULL)
+		return false;
+	if (is_doomed(rt, cell)) {
+		quire_count(&planner->abandoned, 1);
+		end_command(rt, &abandoned);
+		return true;
+	}
+	/* A place among the refused comes free when the executor makes room: those that
+	 * wait for a fate have theirs in the clients' list. */
+	if (is_speculative(cell) && planner->num_refused == rt->config.speculative_max)
+		return wait_on(rt, &planner->slot_wait_ns);
+	if (rests_on_refused(planner, cell->base)) {
+		refuse(rt, cell, &abandoned);
+		return true;
+	}
+	if (planner->num_held > 0 && cell->base == 0)
 		return false;
 	if (cell->kind == QUIRE_COMMAND_SUBMIT) {
 		admit_step(rt, cell);
 		return true;
 	}
 	if (!quire_entries_have_room(&rt->entries))
-		return wait_on(&rt->planner, &rt->planner.slot_wait_ns);
-	if (cell->kind == QUIRE_COMMAND_OPEN)
-		open_request(rt, cell);
-	else if (cell->kind == QUIRE_COMMAND_CLOSE)
-		close_request(rt, cell);
-	else
-		reset_label(rt, cell);
+		return wait_on(rt, &planner->slot_wait_ns);
+	run_command(rt, cell);
 	return true;
 }
 
@@ -395,30 +600,48 @@ static const struct quire_refusal *stopped(struct quire_runtime *rt)
 	return NULL;
 }
 
-/* End what is in hand, or the oldest command, without doing it. */
-static bool drop_one(struct quire_runtime *rt, const struct quire_refusal *refusal)
+/* End what is in hand, or held, or the oldest command, without doing it. */
+static bool drop_one(struct quire_runtime *rt, const struct quire_refusal *refusal,
+                     const struct quire_command_cell *front)
 {
-	if (rt->planner.state == QUIRE_PLANNER_FETCH) {
-		if (quire_commands_front(&rt->commands) == NULL)
-			return false;
-		decide(rt, refusal, QUIRE_STAGE_RETIRED);
+	struct quire_planner *planner = &rt->planner;
+
+	if (planner->current != NULL) {
+		drop_step(rt);
+		end_command(rt, refusal);
 		return true;
 	}
-	if (!quire_entries_have_room(&rt->entries))
-		return wait_on(&rt->planner, &rt->planner.slot_wait_ns);
-	take_back(rt, refusal);
+	if (quire_runtime_failed(rt) != NULL && planner->num_held > 0) {
+		end_newest(rt);
+		return true;
+	}
+	if (quire_runtime_failed(rt) != NULL && planner->num_refused > 0) {
+		struct quire_refused last = planner->refused[--planner->num_refused];
+
+		if (last.fate_position == 0)
+			end_speculative(rt, last.ticket, last.done, last.done_argument);
+		return true;
+	}
+	if (front == NULL)
+		return false;
+	end_command(rt, is_doomed(rt, front) ? &abandoned : refusal);
 	return true;
 }
 
 static bool move_one(struct quire_runtime *rt)
 {
+	struct quire_planner *planner = &rt->planner;
+	/* Looked at before the fates: see hear. */
+	struct quire_command_cell *front = quire_commands_front(&rt->commands);
 	const struct quire_refusal *refusal = stopped(rt);
 
+	if (quire_runtime_failed(rt) == NULL && hear(rt, front))
+		return true;
 	if (refusal != NULL)
-		return drop_one(rt, refusal);
-	switch (rt->planner.state) {
+		return drop_one(rt, refusal, front);
+	switch (planner->state) {
 	case QUIRE_PLANNER_FETCH:
-		return fetch(rt);
+		return fetch(rt, front);
 	case QUIRE_PLANNER_PAGES:
 		return take_pages(rt);
 	case QUIRE_PLANNER_SLOT:
@@ -447,22 +670,22 @@ static bool answer_check(struct quire_runtime *rt)
 bool quire_planner_move(struct quire_runtime *rt)
 {
 	struct quire_planner *planner = &rt->planner;
-	uint64_t steps = planner->step;
 	int64_t start_ns, spent_ns;
 	bool moved;
 
 	if (rt->config.on_poll != NULL)
 		rt->config.on_poll(rt->config.on_poll_argument, QUIRE_ROLE_PLANNER);
 	planner->inside = true;
+	planner->planned = false;
 	moved = answer_check(rt);
-	start_ns = quire_now_ns();
+	start_ns = quire_runtime_now(rt);
 	if (move_one(rt)) {
 		moved = true;
-		wait_over(planner);
-		spent_ns = quire_now_ns() - start_ns;
+		wait_over(rt);
+		spent_ns = quire_runtime_now(rt) - start_ns;
 		quire_count(&planner->busy_ns, (uint64_t)spent_ns);
 		planner->plan_ns += spent_ns;
-		if (planner->step != steps)
+		if (planner->planned)
 			quire_histogram_add(&planner->plan_time, planner->plan_ns);
 		QUIRE_CHECK(quire_check_all(rt, &(struct quire_refusal){0}));
 	}
@@ -472,6 +695,7 @@ bool quire_planner_move(struct quire_runtime *rt)
 
 bool quire_planner_is_idle(struct quire_runtime *rt)
 {
-	return rt->planner.state == QUIRE_PLANNER_FETCH &&
+	return rt->planner.state == QUIRE_PLANNER_FETCH && rt->planner.num_held == 0 &&
+	       rt->planner.num_refused == 0 &&
 	       quire_commands_front(&rt->commands) == NULL;
 }

@@ -16,5 +16,8 @@
 #include <quire/plans/trace.h>
 #include <quire/plans/requests.h>
 #include <quire/plans/import.h>
+#include <quire/runtime/hooks.h>
+#include <quire/runtime/runtime_config.h>
+#include <quire/runtime/stats.h>
 #include <quire/runtime/runtime.h>
 #endif

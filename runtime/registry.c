@@ -3,11 +3,12 @@
 
 #include "runtime/registry_impl.h"
 
+#include "runtime/memory_impl.h"
+
 #include <urcu-bp.h>
 
 #include <stddef.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 /* ------------------------------------------------------------ from an id to its slot */
 
@@ -103,62 +104,77 @@ static struct quire_request *take_slot(struct quire_registry *registry)
 	for (int32_t s = 0; s < registry->request_labels_max; s++) {
 		struct quire_stream *stream = &request->streams[s];
 
-		stream->pages = registry->pages +
-		                (stream - registry->streams) * registry->pages_max;
+		stream->shown.changes =
+			registry->changes +
+			(stream - registry->streams) * registry->changes_bytes;
 		atomic_store_explicit(&stream->shown.request, QUIRE_NO_REQUEST_ID,
 		                      memory_order_relaxed);
 	}
 	return request;
 }
 
-enum quire_status quire_registry_init(struct quire_registry *registry,
-                                      int32_t requests_max, int32_t request_labels_max,
-                                      int64_t pages_max)
+static void free_slots(struct quire_registry *registry, const struct quire_memory *memory)
 {
-	int64_t streams_max = (int64_t)requests_max * request_labels_max;
+	int64_t requests = registry->requests_max;
+	int64_t streams = requests * registry->request_labels_max;
+
+	quire_memory_free(memory, registry->buckets, (int64_t)registry->buckets_mask + 1,
+	                  sizeof(*registry->buckets));
+	quire_memory_free(memory, registry->nodes, 2 * requests,
+	                  sizeof(*registry->nodes));
+	quire_memory_free(memory, registry->changes, streams,
+	                  (size_t)registry->changes_bytes);
+	quire_memory_free(memory, registry->streams, streams, sizeof(*registry->streams));
+	quire_memory_free(memory, registry->requests, requests,
+	                  sizeof(*registry->requests));
+}
+
+enum quire_status quire_registry_init(struct quire_registry *registry,
+                                      const struct quire_registry_limits *limits,
+                                      const struct quire_memory *memory)
+{
+	int64_t requests = limits->requests_max;
+	int64_t streams = requests * limits->request_labels_max;
 	uint64_t buckets = 1;
 
-	while (buckets < 2 * (uint64_t)requests_max)
+	while (buckets < 2 * (uint64_t)requests)
 		buckets *= 2;
 	*registry = (struct quire_registry){
-		.requests_max = requests_max,
-		.request_labels_max = request_labels_max,
-		.pages_max = pages_max,
+		.requests_max = limits->requests_max,
+		.request_labels_max = limits->request_labels_max,
+		.changes_max = limits->changes_max,
+		.changes_bytes = (12 * (int64_t)limits->changes_max + 63) / 64 * 64,
 		.buckets_mask = buckets - 1,
-		.pages_bytes = streams_max * pages_max * (int64_t)sizeof(int32_t),
 	};
-	registry->requests = calloc((size_t)requests_max, sizeof(*registry->requests));
-	registry->streams = calloc((size_t)streams_max, sizeof(*registry->streams));
-	registry->nodes = calloc(2 * (size_t)requests_max, sizeof(*registry->nodes));
-	registry->buckets = calloc(buckets, sizeof(*registry->buckets));
+	registry->requests =
+		quire_memory_zeroed(memory, requests, sizeof(*registry->requests));
+	registry->streams =
+		quire_memory_zeroed(memory, streams, sizeof(*registry->streams));
+	registry->changes =
+		quire_memory_zeroed(memory, streams, (size_t)registry->changes_bytes);
+	registry->nodes =
+		quire_memory_zeroed(memory, 2 * requests, sizeof(*registry->nodes));
+	registry->buckets =
+		quire_memory_zeroed(memory, (int64_t)buckets, sizeof(*registry->buckets));
 	if (registry->requests == NULL || registry->streams == NULL ||
-	    registry->nodes == NULL || registry->buckets == NULL)
+	    registry->changes == NULL || registry->nodes == NULL ||
+	    registry->buckets == NULL)
 		goto undo_slots;
-	/* Address space for the longest list of every stream: memory comes as lists grow,
-	 * and a list keeps its address for life, so readers need no grace period for
-	 * it. */
-	registry->pages =
-		mmap(NULL, (size_t)registry->pages_bytes, PROT_READ | PROT_WRITE,
-	             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (registry->pages == MAP_FAILED)
+	if (quire_lists_init(&registry->lists, streams + limits->lists_more,
+	                     limits->pages_max) != QUIRE_OK)
 		goto undo_slots;
 	return QUIRE_OK;
 
 undo_slots:
-	free(registry->buckets);
-	free(registry->nodes);
-	free(registry->streams);
-	free(registry->requests);
+	free_slots(registry, memory);
 	return QUIRE_NO_MEMORY;
 }
 
-void quire_registry_end(struct quire_registry *registry)
+void quire_registry_end(struct quire_registry *registry,
+                        const struct quire_memory *memory)
 {
-	munmap(registry->pages, (size_t)registry->pages_bytes);
-	free(registry->buckets);
-	free(registry->nodes);
-	free(registry->streams);
-	free(registry->requests);
+	quire_lists_end(&registry->lists);
+	free_slots(registry, memory);
 }
 
 /* ------------------------------------------------------------------ requests */
@@ -171,13 +187,16 @@ struct quire_request *quire_registry_find(struct quire_registry *registry, uint6
 enum quire_status quire_registry_open(struct quire_registry *registry, uint64_t id)
 {
 	struct quire_request *request = take_slot(registry);
+	struct quire_stream *stream;
 
 	if (request == NULL)
 		return QUIRE_LIMIT;
 	registry->num_open++;
 	request->id = id;
+	request->met = 0;
 	request->num_streams = 0;
-	quire_stream_show(request, quire_request_add(registry, request, 0));
+	stream = quire_request_add(registry, request, 0);
+	quire_stream_show(registry, request, stream, &stream->now);
 	link_node(registry, request);
 	return QUIRE_OK;
 }
@@ -188,11 +207,13 @@ void quire_registry_close(struct quire_registry *registry, struct quire_request 
 	request->id = QUIRE_NO_REQUEST_ID;
 	for (int32_t s = 0; s < request->num_streams; s++) {
 		struct quire_stream *stream = &request->streams[s];
+		struct quire_stream_state last = stream->now;
 
-		if (registry->generation <= stream->generation)
-			registry->generation = stream->generation + 1;
-		stream->length = stream->released = stream->num_pages = 0;
-		quire_stream_show(request, stream);
+		if (registry->generation <= last.generation)
+			registry->generation = last.generation + 1;
+		stream->now = (struct quire_stream_state){.size = QUIRE_LIST_NONE};
+		quire_stream_show(registry, request, stream, &stream->now);
+		quire_list_free(&registry->lists, last.pages, last.size);
 	}
 	request->num_streams = 0;
 	/* Pairs with the acquire in snapshot_of. */
@@ -200,15 +221,6 @@ void quire_registry_close(struct quire_registry *registry, struct quire_request 
 	request->next_free = registry->free;
 	registry->free = request;
 	registry->num_open--;
-}
-
-struct quire_stream *quire_request_find(const struct quire_request *request,
-                                        int32_t label)
-{
-	for (int32_t s = 0; s < request->num_streams; s++)
-		if (request->streams[s].label == label)
-			return &request->streams[s];
-	return NULL;
 }
 
 struct quire_stream *quire_request_add(struct quire_registry *registry,
@@ -220,26 +232,73 @@ struct quire_stream *quire_request_add(struct quire_registry *registry,
 		return NULL;
 	stream = &request->streams[request->num_streams++];
 	stream->label = label;
-	stream->generation = registry->generation;
-	stream->step = 0;
-	stream->length = stream->released = stream->num_pages = 0;
+	stream->met = 0;
+	stream->note = NULL;
+	stream->draft.ticket = 0;
+	stream->now = (struct quire_stream_state){.size = QUIRE_LIST_NONE,
+	                                          .generation = registry->generation};
 	return stream;
 }
 
-void quire_request_remove(struct quire_request *request)
+/* Readers may be copying from where the block was used before: see read_shown. */
+static void store_pages(int32_t *to, const int32_t *pages, int32_t n)
 {
-	request->num_streams--;
+	for (int32_t i = 0; i < n; i++)
+		__atomic_store_n(&to[i], pages[i], __ATOMIC_RELEASE);
 }
 
-void quire_stream_append(struct quire_stream *stream, const int32_t *pages, int32_t n)
+void quire_stream_replace(struct quire_registry *registry, struct quire_stream *stream,
+                          const int32_t *pages, int32_t n, int64_t room,
+                          const int32_t *kept)
 {
-	for (int32_t i = 0; i < n; i++) /* readers may be copying: see read_shown */
-		__atomic_store_n(&stream->pages[stream->num_pages + i], pages[i],
-		                 __ATOMIC_RELEASE);
-	stream->num_pages += n;
+	struct quire_stream_state *now = &stream->now;
+	int32_t *old = now->pages;
+	int32_t old_size = now->size;
+
+	now->pages = quire_list_new(&registry->lists, room, &now->size);
+	store_pages(now->pages, pages, n);
+	now->num_pages = n;
+	if (old != kept)
+		quire_list_free(&registry->lists, old, old_size);
 }
 
-void quire_stream_show(struct quire_request *request, struct quire_stream *stream)
+void quire_stream_append(struct quire_registry *registry, struct quire_stream *stream,
+                         const int32_t *pages, int32_t n, const int32_t *kept)
+{
+	struct quire_stream_state *now = &stream->now;
+	int64_t needed = (int64_t)now->num_pages + n;
+
+	if (needed > quire_list_room(&registry->lists, now->size))
+		quire_stream_replace(registry, stream, now->pages, now->num_pages, needed,
+		                     kept);
+	store_pages(now->pages + now->num_pages, pages, n);
+	now->num_pages += n;
+}
+
+/* A later change at the same step replaces the one before. */
+static void show_change(struct quire_registry *registry, struct quire_stream_shown *shown,
+                        const struct quire_stream_state *state)
+{
+	uint32_t newest = atomic_load_explicit(&shown->newest, memory_order_relaxed);
+	uint32_t n = newest >> 16, place = newest & 0xffff;
+
+	if (n == 0 || atomic_load_explicit(quire_changes_step(shown, place),
+	                                   memory_order_relaxed) != state->step) {
+		place = n == 0 || place + 1 == (uint32_t)registry->changes_max
+		                ? 0
+		                : place + 1;
+		n += n < (uint32_t)registry->changes_max;
+	}
+	atomic_store_explicit(quire_changes_step(shown, place), state->step,
+	                      memory_order_release);
+	atomic_store_explicit(quire_changes_length(registry, shown, place), state->length,
+	                      memory_order_release);
+	atomic_store_explicit(&shown->newest, n << 16 | place, memory_order_release);
+}
+
+void quire_stream_show(struct quire_registry *registry, struct quire_request *request,
+                       struct quire_stream *stream,
+                       const struct quire_stream_state *state)
 {
 	struct quire_stream_shown *shown = &stream->shown;
 	uint32_t sequence = atomic_load_explicit(&shown->sequence, memory_order_relaxed);
@@ -250,12 +309,17 @@ void quire_stream_show(struct quire_request *request, struct quire_stream *strea
 	atomic_store_explicit(&shown->sequence, sequence + 1, memory_order_relaxed);
 	atomic_store_explicit(&shown->request, request->id, memory_order_release);
 	atomic_store_explicit(&shown->label, stream->label, memory_order_release);
-	atomic_store_explicit(&shown->generation, stream->generation,
+	atomic_store_explicit(&shown->generation, state->generation,
 	                      memory_order_release);
-	atomic_store_explicit(&shown->step, stream->step, memory_order_release);
-	atomic_store_explicit(&shown->length, stream->length, memory_order_release);
-	atomic_store_explicit(&shown->released, stream->released, memory_order_release);
-	atomic_store_explicit(&shown->num_pages, stream->num_pages, memory_order_release);
+	atomic_store_explicit(&shown->step, state->step, memory_order_release);
+	atomic_store_explicit(&shown->length, state->length, memory_order_release);
+	atomic_store_explicit(&shown->released, state->released, memory_order_release);
+	atomic_store_explicit(&shown->num_pages, state->num_pages, memory_order_release);
+	atomic_store_explicit(&shown->pages, state->pages, memory_order_release);
+	if (request->id == QUIRE_NO_REQUEST_ID) /* the slot's next stream starts anew */
+		atomic_store_explicit(&shown->newest, 0, memory_order_release);
+	else
+		show_change(registry, shown, state);
 	atomic_store_explicit(&shown->sequence, sequence + 2, memory_order_release);
 	/* Pairs with the acquire in snapshot_of. */
 	if (place > atomic_load_explicit(&request->shown_streams, memory_order_relaxed))
@@ -263,19 +327,51 @@ void quire_stream_show(struct quire_request *request, struct quire_stream *strea
 		                      memory_order_release);
 }
 
+/* A reader on its way: what it looks for, and what it has found. */
+struct reading {
+	const struct quire_registry *registry;
+	const _Atomic uint64_t *issued;
+	const _Atomic uint64_t *retired;
+	struct quire_snapshot snapshot;
+	uint64_t request;
+	int32_t label;
+	int32_t *pages_out;
+	int64_t pages_max;
+};
+
+/* The length that the newest change up to a step left, among those that are kept; a
+ * stream with newer ones only was not there then. */
+static int64_t length_at(const struct reading *reading,
+                         const struct quire_stream_shown *shown, uint64_t step)
+{
+	uint32_t newest = atomic_load_explicit(&shown->newest, memory_order_acquire);
+	uint32_t place = newest & 0xffff;
+
+	for (uint32_t n = newest >> 16; n > 0; n--) {
+		if (atomic_load_explicit(quire_changes_step(shown, place),
+		                         memory_order_acquire) <= step)
+			return atomic_load_explicit(
+				quire_changes_length(reading->registry, shown, place),
+				memory_order_acquire);
+		place = place == 0 ? (uint32_t)reading->registry->changes_max - 1
+		                   : place - 1;
+	}
+	return 0;
+}
+
 /* One try: true when what was read belongs together.  Acquire loads, so that the second
  * look at the count comes after them. */
-static bool read_shown(struct quire_stream *stream, struct quire_snapshot *snapshot,
-                       uint64_t *request_out, int32_t *label_out, int32_t *pages_out,
-                       int64_t pages_max)
+static bool read_shown(struct reading *reading, const struct quire_stream *stream)
 {
 	const struct quire_stream_shown *shown = &stream->shown;
+	struct quire_snapshot *snapshot = &reading->snapshot;
 	uint32_t sequence = atomic_load_explicit(&shown->sequence, memory_order_acquire);
+	const int32_t *pages;
 
 	if (sequence % 2 != 0)
 		return false;
-	*request_out = atomic_load_explicit(&shown->request, memory_order_acquire);
-	*label_out = atomic_load_explicit(&shown->label, memory_order_acquire);
+	reading->request = atomic_load_explicit(&shown->request, memory_order_acquire);
+	reading->label = atomic_load_explicit(&shown->label, memory_order_acquire);
 	snapshot->generation =
 		atomic_load_explicit(&shown->generation, memory_order_acquire);
 	snapshot->step = atomic_load_explicit(&shown->step, memory_order_acquire);
@@ -283,14 +379,23 @@ static bool read_shown(struct quire_stream *stream, struct quire_snapshot *snaps
 	snapshot->released = atomic_load_explicit(&shown->released, memory_order_acquire);
 	snapshot->num_pages =
 		atomic_load_explicit(&shown->num_pages, memory_order_acquire);
-	for (int64_t i = 0; i < snapshot->num_pages && i < pages_max; i++)
-		pages_out[i] = __atomic_load_n(&stream->pages[i], __ATOMIC_ACQUIRE);
+	pages = atomic_load_explicit(&shown->pages, memory_order_acquire);
+	for (int64_t i = 0;
+	     pages != NULL && i < snapshot->num_pages && i < reading->pages_max; i++)
+		reading->pages_out[i] = __atomic_load_n(&pages[i], __ATOMIC_ACQUIRE);
+	/* Pair with the releases in the executor. */
+	snapshot->issued_length =
+		length_at(reading, shown,
+	                  atomic_load_explicit(reading->issued, memory_order_acquire));
+	snapshot->retired_length =
+		length_at(reading, shown,
+	                  atomic_load_explicit(reading->retired, memory_order_acquire));
 	return atomic_load_explicit(&shown->sequence, memory_order_relaxed) == sequence;
 }
 
-static enum quire_status snapshot_of(struct quire_request *request, uint64_t id,
-                                     int32_t label, struct quire_snapshot *snapshot_out,
-                                     int32_t *pages_out, int64_t pages_max)
+static enum quire_status snapshot_of(struct reading *reading,
+                                     struct quire_request *request, uint64_t id,
+                                     int32_t label)
 {
 	/* Pairs with the release in quire_stream_show. */
 	int32_t n = atomic_load_explicit(&request->shown_streams, memory_order_acquire);
@@ -298,36 +403,38 @@ static enum quire_status snapshot_of(struct quire_request *request, uint64_t id,
 	if (n == 0)
 		return QUIRE_NO_REQUEST; /* closed meanwhile: an open one has a stream */
 	for (int32_t s = 0; s < n; s++) {
-		struct quire_snapshot snapshot;
-		uint64_t request_id;
-		int32_t stream_label;
-
-		while (!read_shown(&request->streams[s], &snapshot, &request_id,
-		                   &stream_label, pages_out, pages_max))
+		while (!read_shown(reading, &request->streams[s]))
 			continue;
-		if (request_id != id)
+		if (reading->request != id)
 			return QUIRE_NO_REQUEST; /* closed meanwhile */
-		if (stream_label == label) {
-			*snapshot_out = snapshot;
+		if (reading->label == label)
 			return QUIRE_OK;
-		}
 	}
 	return QUIRE_NO_LABEL;
 }
 
 enum quire_status quire_registry_snapshot(struct quire_registry *registry, uint64_t id,
-                                          int32_t label,
+                                          int32_t label, const _Atomic uint64_t *issued,
+                                          const _Atomic uint64_t *retired,
                                           struct quire_snapshot *snapshot_out,
                                           int32_t *pages_out, int64_t pages_max)
 {
 	enum quire_status status = QUIRE_NO_REQUEST;
+	struct reading reading = {
+		.registry = registry,
+		.issued = issued,
+		.retired = retired,
+		.pages_out = pages_out,
+		.pages_max = pages_max,
+	};
 	struct quire_request *request;
 
 	rcu_read_lock();
 	request = find_request(registry, id);
 	if (request != NULL)
-		status = snapshot_of(request, id, label, snapshot_out, pages_out,
-		                     pages_max);
+		status = snapshot_of(&reading, request, id, label);
 	rcu_read_unlock();
+	if (status == QUIRE_OK)
+		*snapshot_out = reading.snapshot;
 	return status;
 }

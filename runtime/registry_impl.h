@@ -7,7 +7,7 @@
  * Two sides
  *   The planner owns everything here and reads and writes its plain fields.  What other
  *   threads may see of a stream is a copy, `shown`, which the planner publishes when a
- *   command is final; so a step that may still be undone shows nothing.
+ *   change is final; so a step that may still be undone shows nothing.
  *
  * How a reader finds its way without a lock
  *   RCU (urcu-bp: threads register themselves) guards the way from a request's id to its
@@ -15,7 +15,7 @@
  *   There are twice as many nodes as requests; when none is left the planner waits for
  *   one grace period, which readers inside a lookup hold up for no longer than it takes,
  *   and has all closed ones back.  So opening allocates nothing and its outcome depends
- *   on counts alone. Slots, streams and page arrays are only ever used again, so from
+ *   on counts alone. Slots, streams and page lists are only ever used again, so from
  *   there on a sequence count is enough: a reader that meets an odd or changed count
  *   reads again, and one whose stream has meanwhile become another request's sees that in
  *   `shown.request`.
@@ -24,7 +24,10 @@
  *   length <= seq_tokens_max - released, released mod page_size = 0
  *   num_pages >= ceil(length / page_size); pages beyond that have one owner
  *   no page twice in one list
+ *   the newest change shown has the length shown; steps of changes rise strictly
  */
+#include "runtime/lists_impl.h"
+
 #include <quire/plans/step.h>
 #include <quire/runtime/runtime.h>
 #include <quire/runtime/status.h>
@@ -48,23 +51,52 @@ struct quire_stream_shown {
 	_Atomic int32_t length;
 	_Atomic int32_t released;
 	_Atomic int32_t num_pages;
+	/* Changes kept, up to changes_max, * 2^16 + the place of the newest.  They lie in
+	 * a ring in fixed memory: see quire_changes_step. */
+	_Atomic uint32_t newest;
+	_Atomic(int32_t *) pages;
+	char *changes;
 };
 
-struct quire_stream {
-	uint64_t generation; /* one more for every command that changed it */
-	uint64_t step;       /* newest step that changed it */
-	int32_t label;       /* label id */
+/* What commands change of a stream; a copy of it brings everything back. */
+struct quire_stream_state {
+	int32_t *pages;      /* a block of the registry's lists, or NULL */
+	int32_t size;        /* of that block */
+	int32_t num_pages;   /* entries of pages in use, spare ones included */
 	int32_t length;      /* live tokens, in the planner's order */
 	int32_t released;    /* tokens released from the front */
-	int32_t num_pages;   /* entries of pages in use, spare ones included */
-	/* Fixed address, room for pages_max of the registry; the planner stores with
-	 * release, readers load with acquire (see read_shown). */
-	int32_t *pages;
-	struct quire_stream_shown shown;
+	uint64_t generation; /* one more for every command that changed it */
+	uint64_t step;       /* newest step that changed it */
+};
+
+/*
+ * A stream as the step being admitted would leave it; of another ticket it means nothing.
+ * `pages` are those of the stream that a fork gives it, which are its own up to the last
+ * full one.
+ */
+struct quire_draft {
+	uint64_t ticket;
+	int32_t length;
+	int32_t released;
+	const int32_t *pages;
+	bool forked;
+};
+
+struct quire_note;
+
+/* One cache line is enough for a step that only grows a stream, and one for readers. */
+struct quire_stream {
+	_Alignas(64) struct quire_stream_state now;
+	int32_t label;           /* label id */
+	uint64_t met;            /* ticket of the newest step that named it */
+	struct quire_note *note; /* newest of a step that may be undone */
+	_Alignas(64) struct quire_stream_shown shown;
+	_Alignas(64) struct quire_draft draft;
 };
 
 struct quire_request {
-	uint64_t id;
+	_Alignas(64) uint64_t id;
+	uint64_t met;        /* ticket of the newest step with forks that named it */
 	int32_t num_streams; /* the planner's */
 	_Atomic int32_t
 		shown_streams; /* what readers may look at; pairs release with acquire */
@@ -93,21 +125,31 @@ struct quire_registry {
 	struct quire_stream *streams;            /* [requests_max * request_labels_max] */
 	int32_t requests_used;      /* from here on never opened, nor touched */
 	struct quire_request *free; /* slots before that, not in use */
-	int32_t *pages;             /* all page arrays, reserved, touched as used */
-	int64_t pages_bytes;
-	int64_t pages_max;   /* of one stream */
+	struct quire_lists lists;
+	char *changes;         /* of all streams */
+	int64_t changes_bytes; /* of one */
+	int32_t changes_max;
 	uint64_t generation; /* where a new stream starts: above any closed one's */
 	int32_t requests_max;
 	int32_t request_labels_max;
 	int32_t num_open;
 };
 
+struct quire_registry_limits {
+	int32_t requests_max;
+	int32_t request_labels_max;
+	int32_t changes_max; /* (step, length) pairs that a stream keeps */
+	int64_t pages_max;   /* of one stream */
+	int64_t lists_more;  /* lists that undo logs keep, beside one of each stream */
+};
+
 enum quire_status quire_registry_init(struct quire_registry *registry,
-                                      int32_t requests_max, int32_t request_labels_max,
-                                      int64_t pages_max);
+                                      const struct quire_registry_limits *limits,
+                                      const struct quire_memory *memory);
 
 /* Frees everything; no reader may be inside. */
-void quire_registry_end(struct quire_registry *registry);
+void quire_registry_end(struct quire_registry *registry,
+                        const struct quire_memory *memory);
 
 /* The open request of an id, or NULL.  Planner only. */
 struct quire_request *quire_registry_find(struct quire_registry *registry, uint64_t id);
@@ -119,25 +161,74 @@ enum quire_status quire_registry_open(struct quire_registry *registry, uint64_t 
 void quire_registry_close(struct quire_registry *registry, struct quire_request *request);
 
 /* A request's stream of a label, or NULL. */
-struct quire_stream *quire_request_find(const struct quire_request *request,
-                                        int32_t label);
+static inline struct quire_stream *quire_request_find(const struct quire_request *request,
+                                                      int32_t label)
+{
+	for (int32_t s = 0; s < request->num_streams; s++)
+		if (request->streams[s].label == label)
+			return &request->streams[s];
+	return NULL;
+}
+
+/* What steps and commands made of a stream's length: all steps, then all lengths, so that
+ * the few that are kept share a cache line. */
+static inline _Atomic uint64_t *quire_changes_step(const struct quire_stream_shown *shown,
+                                                   uint32_t place)
+{
+	return (_Atomic uint64_t *)(void *)shown->changes + place;
+}
+
+static inline _Atomic int32_t *
+quire_changes_length(const struct quire_registry *registry,
+                     const struct quire_stream_shown *shown, uint32_t place)
+{
+	return (_Atomic int32_t *)(void *)(shown->changes + 8 * registry->changes_max) +
+	       place;
+}
+
+/* Ask early for what a change of a stream will touch; NULL is a no-op. */
+static inline void quire_stream_prefetch(const struct quire_registry *registry,
+                                         const struct quire_stream *stream)
+{
+	if (stream == NULL)
+		return;
+	__builtin_prefetch(stream, 1);
+	__builtin_prefetch(&stream->shown, 1);
+	__builtin_prefetch(registry->changes +
+	                           (stream - registry->streams) * registry->changes_bytes,
+	                   1);
+}
 
 /* A new, empty stream, not shown yet; NULL when the request has request_labels_max. */
 struct quire_stream *quire_request_add(struct quire_registry *registry,
                                        struct quire_request *request, int32_t label);
 
-/* Take back the newest stream, which was never shown. */
-void quire_request_remove(struct quire_request *request);
+/*
+ * quire_stream_replace - another list in another block
+ * @pages:   borrowed, n of them; may lie in the old list
+ * @room:    pages that the block should hold, n or more
+ * @kept:    the old block stays if it is this one: readers or an undo log have it
+ */
+void quire_stream_replace(struct quire_registry *registry, struct quire_stream *stream,
+                          const int32_t *pages, int32_t n, int64_t room,
+                          const int32_t *kept);
 
-/* Append pages to a stream's list. */
-void quire_stream_append(struct quire_stream *stream, const int32_t *pages, int32_t n);
+/* Append pages to a stream's list; @kept: as above, should the list have to move. */
+void quire_stream_append(struct quire_registry *registry, struct quire_stream *stream,
+                         const int32_t *pages, int32_t n, const int32_t *kept);
 
-/* Let readers see a stream as it is now. */
-void quire_stream_show(struct quire_request *request, struct quire_stream *stream);
+/* Let readers see a stream in this state. */
+void quire_stream_show(struct quire_registry *registry, struct quire_request *request,
+                       struct quire_stream *stream,
+                       const struct quire_stream_state *state);
 
-/* Any thread: QUIRE_OK, QUIRE_NO_REQUEST, QUIRE_NO_LABEL. */
+/*
+ * Any thread: QUIRE_OK, QUIRE_NO_REQUEST, QUIRE_NO_LABEL.
+ * @issued, @retired: step numbers that only grow; read with acquire
+ */
 enum quire_status quire_registry_snapshot(struct quire_registry *registry, uint64_t id,
-                                          int32_t label,
+                                          int32_t label, const _Atomic uint64_t *issued,
+                                          const _Atomic uint64_t *retired,
                                           struct quire_snapshot *snapshot_out,
                                           int32_t *pages_out, int64_t pages_max);
 

@@ -6,33 +6,9 @@
 
 #include <quire/runtime/assert.h>
 
-#include <signal.h>
-#include <stdlib.h>
-
-/* The address of a thread's own variable names the thread. */
-static _Thread_local char own_address;
-
-static uintptr_t this_thread(void)
-{
-	return (uintptr_t)&own_address;
-}
-
-/* Callbacks run on the planner's and the executor's thread, and so does whoever polls.
- * Relaxed: a thread finds its own address only if it wrote it itself. */
-bool quire_may_wait(struct quire_runtime *rt)
-{
-	return atomic_load_explicit(&rt->planner_thread, memory_order_relaxed) !=
-	               this_thread() &&
-	       atomic_load_explicit(&rt->executor_thread, memory_order_relaxed) !=
-	               this_thread();
-}
-
-bool quire_drives_planner(struct quire_runtime *rt)
-{
-	return rt->config.threads == QUIRE_THREADS_CALLER &&
-	       atomic_load_explicit(&rt->planner_thread, memory_order_relaxed) ==
-	               this_thread();
-}
+#include <sched.h>
+#include <stdalign.h>
+#include <string.h>
 
 /* ------------------------------------------------------------------ config */
 
@@ -49,9 +25,14 @@ void quire_runtime_config_init(struct quire_runtime_config *config,
 		.tickets_max = 4096,
 		.requests_max = 1024,
 		.request_labels_max = 4,
+		.speculative_max = 64,
 		.rows_max = 256,
 		.tokens_max = 8192,
 		.tables_max = 4,
+		.planner_cpu = -1,
+		.executor_cpu = -1,
+		.spin_ns = QUIRE_SPIN_ADAPTIVE,
+		.thread_prefix = "quire",
 	};
 }
 
@@ -62,6 +43,32 @@ struct bound {
 	int64_t most;
 };
 
+/* What slots are a multiple of, as their arrays are. */
+#define SLOT_ALIGN 64
+
+/* Bytes of thread_prefix, so that "-executor" and a final zero go behind. */
+#define PREFIX_BYTES_MAX 6
+
+static enum quire_status check_hooks(const struct quire_runtime_config *config,
+                                     struct quire_refusal *refusal)
+{
+	const struct quire_memory *memory = &config->hooks.memory;
+	const char *prefix = config->thread_prefix;
+
+	if (prefix == NULL)
+		return quire_refuse_what(refusal, QUIRE_INVALID, "thread_prefix is NULL");
+	QUIRE_TRY(quire_check_range(refusal, "thread_prefix: bytes", -1,
+	                            (int64_t)strlen(prefix), 1, PREFIX_BYTES_MAX));
+	if ((memory->alloc == NULL) != (memory->release == NULL))
+		return quire_refuse_what(refusal, QUIRE_INVALID,
+		                         "hooks.memory: one function without the other");
+	if ((uintptr_t)config->slots_host % SLOT_ALIGN != 0 ||
+	    (uintptr_t)config->slots_device % SLOT_ALIGN != 0)
+		return quire_refuse_what(refusal, QUIRE_INVALID,
+		                         "slots_host, slots_device: no multiple of 64");
+	return QUIRE_OK;
+}
+
 static enum quire_status check_config(const struct quire_runtime_config *config,
                                       struct quire_refusal *refusal)
 {
@@ -71,6 +78,7 @@ static enum quire_status check_config(const struct quire_runtime_config *config,
 		{"tickets_max", config->tickets_max, 1, 1 << 24},
 		{"requests_max", config->requests_max, 1, QUIRE_REQUESTS_MAX},
 		{"request_labels_max", config->request_labels_max, 1, QUIRE_LABELS_MAX},
+		{"speculative_max", config->speculative_max, 1, QUIRE_SPECULATIVE_MAX},
 		{"rows_max", config->rows_max, 1, QUIRE_ROWS_MAX},
 		{"tokens_max", config->tokens_max, 1, QUIRE_TOKENS_MAX},
 		{"tables_max", config->tables_max, 1, QUIRE_TABLES_MAX},
@@ -79,6 +87,9 @@ static enum quire_status check_config(const struct quire_runtime_config *config,
 		{"block_width", config->block_width, 0, 1 << 24},
 		{"user_bytes", config->user_bytes, 0, INT32_MAX},
 		{"threads", config->threads, QUIRE_THREADS_LIBRARY, QUIRE_THREADS_CALLER},
+		{"planner_cpu", config->planner_cpu, -1, CPU_SETSIZE - 1},
+		{"executor_cpu", config->executor_cpu, -1, CPU_SETSIZE - 1},
+		{"spin_ns", config->spin_ns, QUIRE_SPIN_ADAPTIVE, 1000000000},
 	};
 
 	if (config->config_bytes != sizeof(*config))
@@ -96,11 +107,22 @@ static enum quire_status check_config(const struct quire_runtime_config *config,
 			                          b->got,
 			                          b->got < b->least ? b->least : b->most);
 	}
+	QUIRE_TRY(check_hooks(config, refusal));
 	if (config->sink && quire_cache_shape(config->cache)->num_pages < 2)
 		return quire_refuse_bound(refusal, QUIRE_INVALID,
 		                          "num_pages: with a sink at least two", -1, 1,
 		                          2);
 	return QUIRE_OK;
+}
+
+/* Of the resolved table_pages_max, which a config may leave to the pool. */
+static int64_t table_pages_max(const struct quire_runtime_config *config)
+{
+	int64_t num_pages = quire_cache_shape(config->cache)->num_pages;
+
+	if (config->table_pages_max != 0)
+		return config->table_pages_max;
+	return num_pages < 1 << 20 ? num_pages : 1 << 20;
 }
 
 static void resolve_config(struct quire_runtime *rt,
@@ -110,77 +132,136 @@ static void resolve_config(struct quire_runtime *rt,
 	int64_t all_tokens = (shape->num_pages - config->sink) * shape->page_size;
 
 	rt->config = *config;
+	quire_memory_resolve(&rt->config.hooks.memory);
+	rt->config.spin_ns = quire_threads_spin(config);
 	rt->num_pages = (int32_t)shape->num_pages;
 	rt->page_size = (int32_t)shape->page_size;
+	rt->paging = quire_paging_of(rt->page_size);
 	rt->device = quire_cache_device(config->cache);
 	if (rt->config.seq_tokens_max == 0)
 		rt->config.seq_tokens_max = (int32_t)(all_tokens < QUIRE_SEQ_TOKENS_MAX
 		                                              ? all_tokens
 		                                              : QUIRE_SEQ_TOKENS_MAX);
-	if (rt->config.table_pages_max == 0)
-		rt->config.table_pages_max =
-			rt->num_pages < 1 << 20 ? rt->num_pages : 1 << 20;
+	rt->config.table_pages_max = table_pages_max(config);
 }
 
 /* ------------------------------------------------------------------ create, destroy */
 
-static void *array(int64_t n, size_t size)
+/* Most streams that one step can change. */
+static int64_t streams_of_a_step(const struct quire_runtime_config *config)
 {
-	return calloc((size_t)n, size);
+	int64_t requests = config->rows_max < config->requests_max ? config->rows_max
+	                                                           : config->requests_max;
+
+	return requests * config->request_labels_max;
+}
+
+static uint64_t power_of_two_from(int64_t n)
+{
+	uint64_t power = 1;
+
+	while (power < (uint64_t)n)
+		power *= 2;
+	return power;
+}
+
+/* Pieces of one block of memory, laid out twice: to find its size, and in it. */
+struct carver {
+	char *memory; /* NULL: sizes only */
+	int64_t bytes;
+};
+
+static void *carve(struct carver *carver, int64_t n, size_t size)
+{
+	char *piece = carver->memory == NULL ? NULL : carver->memory + carver->bytes;
+
+	carver->bytes += (n * (int64_t)size + QUIRE_CACHE_LINE - 1) / QUIRE_CACHE_LINE *
+	                 QUIRE_CACHE_LINE;
+	return piece;
+}
+
+static void carve_planner(struct quire_runtime *rt, struct carver *carver)
+{
+	struct quire_planner *planner = &rt->planner;
+	int64_t rows = rt->config.rows_max, pages = rt->num_pages;
+	int64_t met = (int64_t)planner->met_mask + 1;
+	int64_t taken = (int64_t)planner->taken_mask + 1;
+	int64_t notes = (int64_t)planner->notes_mask + 1;
+
+	planner->rows = carve(carver, rows, sizeof(*planner->rows));
+	planner->batch = carve(carver, rows, sizeof(*planner->batch));
+	planner->made =
+		carve(carver, streams_of_a_step(&rt->config), sizeof(*planner->made));
+	planner->views = carve(carver, rows, sizeof(*planner->views));
+	planner->labels = carve(carver, rows, sizeof(*planner->labels));
+	planner->row_of_view = carve(carver, rows, sizeof(*planner->row_of_view));
+	planner->met = carve(carver, met, sizeof(*planner->met));
+	planner->more = carve(carver, pages, sizeof(*planner->more));
+	planner->pages = carve(carver, pages, sizeof(*planner->pages));
+	planner->copy_of = carve(carver, pages, sizeof(*planner->copy_of));
+	planner->list = carve(carver, pages, sizeof(*planner->list));
+	planner->freed = carve(carver, pages, sizeof(*planner->freed));
+	planner->stash = carve(carver, pages, sizeof(*planner->stash));
+	planner->taken = carve(carver, taken, sizeof(*planner->taken));
+	planner->notes = carve(carver, notes, sizeof(*planner->notes));
+	planner->refused =
+		carve(carver, rt->config.speculative_max, sizeof(*planner->refused));
 }
 
 static enum quire_status init_planner(struct quire_runtime *rt)
 {
 	struct quire_planner *planner = &rt->planner;
-	int64_t rows = rt->config.rows_max;
-	int64_t met = 2;
+	struct carver carver = {0};
 
-	while (met < 2 * rows)
-		met *= 2;
-	planner->met_mask = (uint64_t)met - 1;
-	planner->rows = array(rows, sizeof(*planner->rows));
-	planner->undo = array(rows, sizeof(*planner->undo));
-	planner->views = array(rows, sizeof(*planner->views));
-	planner->labels = array(rows, sizeof(*planner->labels));
-	planner->row_of_view = array(rows, sizeof(*planner->row_of_view));
-	planner->met = array(met, sizeof(*planner->met));
-	planner->pages = array(rt->num_pages, sizeof(*planner->pages));
-	planner->freed = array(rt->num_pages, sizeof(*planner->freed));
-	if (planner->rows == NULL || planner->undo == NULL || planner->views == NULL ||
-	    planner->labels == NULL || planner->row_of_view == NULL ||
-	    planner->met == NULL || planner->pages == NULL || planner->freed == NULL)
+	planner->met_mask = power_of_two_from(2 * (int64_t)rt->config.rows_max) - 1;
+	planner->taken_mask = power_of_two_from(rt->num_pages) - 1;
+	planner->notes_mask =
+		power_of_two_from(rt->config.depth * streams_of_a_step(&rt->config)) - 1;
+	carve_planner(rt, &carver);
+	planner->bytes = carver.bytes;
+	planner->memory =
+		quire_memory_zeroed(&rt->config.hooks.memory, 1, (size_t)planner->bytes);
+	if (planner->memory == NULL)
 		return QUIRE_NO_MEMORY;
+	carver = (struct carver){.memory = planner->memory};
+	carve_planner(rt, &carver);
 	return QUIRE_OK;
 }
 
-static void end_planner(struct quire_planner *planner)
+static void end_planner(struct quire_runtime *rt)
 {
-	free(planner->freed);
-	free(planner->pages);
-	free(planner->met);
-	free(planner->row_of_view);
-	free(planner->labels);
-	free(planner->views);
-	free(planner->undo);
-	free(planner->rows);
+	quire_memory_free(&rt->config.hooks.memory, rt->planner.memory, 1,
+	                  (size_t)rt->planner.bytes);
 }
 
 static enum quire_status init_entries(struct quire_runtime *rt)
 {
+	const struct quire_memory *memory = &rt->config.hooks.memory;
 	struct quire_entries *entries = &rt->entries;
-	uint64_t pages = 1;
+	uint64_t pages = power_of_two_from(rt->num_pages);
 	/* Plans that may wait, and as many releases again, before the planner has to
 	 * wait. */
 	uint64_t ring = 256;
 
-	while (pages < (uint64_t)rt->num_pages)
-		pages *= 2;
 	entries->mask = ring - 1;
 	entries->pages_mask = pages - 1;
-	entries->ring = array((int64_t)ring, sizeof(*entries->ring));
-	entries->pages = array((int64_t)pages, sizeof(*entries->pages));
+	entries->ring =
+		quire_memory_zeroed(memory, (int64_t)ring, sizeof(*entries->ring));
+	entries->pages =
+		quire_memory_zeroed(memory, (int64_t)pages, sizeof(*entries->pages));
 	return entries->ring == NULL || entries->pages == NULL ? QUIRE_NO_MEMORY
 	                                                       : QUIRE_OK;
+}
+
+static void end_entries(struct quire_runtime *rt)
+{
+	const struct quire_memory *memory = &rt->config.hooks.memory;
+	struct quire_entries *entries = &rt->entries;
+
+	quire_memory_free(memory, entries->pages, (int64_t)entries->pages_mask + 1,
+	                  sizeof(*entries->pages));
+	quire_memory_free(memory, entries->ring, (int64_t)entries->mask + 1,
+	                  sizeof(*entries->ring));
 }
 
 /* An allocation that failed is told by the limits that decide its size. */
@@ -190,38 +271,82 @@ static enum quire_status init_part(enum quire_status status, const char *what,
 	return status == QUIRE_OK ? QUIRE_OK : quire_refuse_what(refusal, status, what);
 }
 
+static enum quire_status init_slot_layout(const struct quire_runtime_config *config,
+                                          struct quire_slot_layout *layout_out,
+                                          struct quire_refusal *refusal)
+{
+	const struct quire_slot_limits limits = {
+		.tables_max = config->tables_max,
+		.rows_max = config->rows_max,
+		.tokens_max = config->tokens_max,
+		.pages_max = table_pages_max(config),
+		.block_width = config->block_width,
+		/* Each has a page that the step took. */
+		.copies_max = quire_cache_shape(config->cache)->num_pages,
+		.work_max = QUIRE_WORK_MAX,
+		.user_bytes = config->user_bytes,
+	};
+
+	return quire_slot_layout_init(&limits, layout_out, refusal);
+}
+
+enum quire_status quire_runtime_slots_bytes(const struct quire_runtime_config *config,
+                                            int64_t *bytes_out,
+                                            struct quire_refusal *refusal_out)
+{
+	struct quire_slot_layout layout;
+
+	QUIRE_TRY(check_config(config, refusal_out));
+	QUIRE_TRY(init_slot_layout(config, &layout, refusal_out));
+	*bytes_out = config->depth * layout.slot_bytes;
+	return QUIRE_OK;
+}
+
+/* The two halves of all slots: given, or the device's. */
+static enum quire_status init_slot_memory(struct quire_runtime *rt)
+{
+	int64_t bytes = rt->config.depth * rt->layout.slot_bytes;
+	void *memory = rt->config.slots_host;
+
+	if (memory == NULL)
+		QUIRE_TRY(quire_device_alloc_pinned(rt->device, bytes, &memory));
+	rt->slots_host = memory;
+	memory = rt->config.slots_device;
+	if (memory == NULL)
+		QUIRE_TRY(quire_device_alloc(rt->device, bytes, &memory));
+	rt->slots_device = memory;
+	return QUIRE_OK;
+}
+
 static enum quire_status init_slots(struct quire_runtime *rt,
                                     struct quire_refusal *refusal)
 {
-	const struct quire_slot_limits limits = {
-		.tables_max = rt->config.tables_max,
-		.rows_max = rt->config.rows_max,
-		.tokens_max = rt->config.tokens_max,
-		.pages_max = rt->config.table_pages_max,
-		.block_width = rt->config.block_width,
-		.work_max = QUIRE_WORK_MAX,
-		.user_bytes = rt->config.user_bytes,
-	};
 	const char *what = "depth * tables_max * (rows_max, tokens_max, table_pages_max)";
-	int64_t depth = rt->config.depth, bytes;
-	void *host, *device;
+	int64_t depth = rt->config.depth;
 
-	QUIRE_TRY(quire_slot_layout_init(&limits, &rt->layout, refusal));
-	bytes = depth * rt->layout.slot_bytes;
-	rt->slots = array(depth, sizeof(*rt->slots));
+	QUIRE_TRY(init_slot_layout(&rt->config, &rt->layout, refusal));
+	rt->slots =
+		quire_memory_zeroed(&rt->config.hooks.memory, depth, sizeof(*rt->slots));
 	if (rt->slots == NULL)
 		return quire_refuse_what(refusal, QUIRE_NO_MEMORY, "depth");
-	QUIRE_TRY(init_part(quire_device_alloc_pinned(rt->device, bytes, &host), what,
-	                    refusal));
-	rt->slots_host = host;
-	QUIRE_TRY(
-		init_part(quire_device_alloc(rt->device, bytes, &device), what, refusal));
-	rt->slots_device = device;
+	QUIRE_TRY(init_part(init_slot_memory(rt), what, refusal));
 	for (int64_t s = 0; s < depth; s++)
 		quire_plan_bind(&rt->slots[s].plan, &rt->layout,
 		                rt->slots_host + s * rt->layout.slot_bytes,
 		                rt->slots_device + s * rt->layout.slot_bytes);
 	return QUIRE_OK;
+}
+
+static void end_slots(struct quire_runtime *rt)
+{
+	int64_t bytes = rt->config.depth * rt->layout.slot_bytes;
+
+	if (rt->config.slots_device == NULL)
+		quire_device_release(rt->device, rt->slots_device, bytes);
+	if (rt->config.slots_host == NULL)
+		quire_device_release_pinned(rt->device, rt->slots_host, bytes);
+	quire_memory_free(&rt->config.hooks.memory, rt->slots, rt->config.depth,
+	                  sizeof(*rt->slots));
 }
 
 /* Page 0 belongs to the runtime itself. */
@@ -239,114 +364,14 @@ static enum quire_status take_sink(struct quire_runtime *rt)
 	return QUIRE_OK;
 }
 
-static void *planner_main(void *argument)
-{
-	struct quire_runtime *rt = argument;
-
-	atomic_store_explicit(&rt->planner_thread, this_thread(), memory_order_relaxed);
-	for (;;) {
-		uint32_t value = quire_wake_value(&rt->planner_wake);
-
-		if (quire_planner_move(rt))
-			continue;
-		/* Pairs with the release in stop_planner. */
-		if (atomic_load_explicit(&rt->stop, memory_order_acquire) >= 1 &&
-		    quire_planner_is_idle(rt))
-			return NULL;
-		(void)quire_wake_sleep(&rt->planner_wake, value, QUIRE_NO_DEADLINE);
-	}
-}
-
-/* How long the executor may sleep: for ever; but while a failed runtime has steps on the
- * device it looks every millisecond, since it may have failed for want of memory for a
- * notice. */
-static int64_t executor_deadline(struct quire_runtime *rt)
-{
-	if (quire_runtime_failed(rt) == NULL || quire_executor_is_idle(rt))
-		return QUIRE_NO_DEADLINE;
-	return quire_now_ns() + 1000000;
-}
-
-static void *executor_main(void *argument)
-{
-	struct quire_runtime *rt = argument;
-
-	atomic_store_explicit(&rt->executor_thread, this_thread(), memory_order_relaxed);
-	for (;;) {
-		uint32_t value = quire_wake_value(&rt->executor_wake);
-
-		if (quire_executor_move(rt))
-			continue;
-		/* Pairs with the release in stop_executor. */
-		if (atomic_load_explicit(&rt->stop, memory_order_acquire) >= 2 &&
-		    quire_executor_is_idle(rt))
-			return NULL;
-		(void)quire_wake_sleep(&rt->executor_wake, value, executor_deadline(rt));
-	}
-}
-
-static void stop_planner(struct quire_runtime *rt)
-{
-	atomic_store_explicit(&rt->stop, 1, memory_order_release);
-	quire_wake_all(&rt->planner_wake);
-	pthread_join(rt->threads[QUIRE_ROLE_PLANNER], NULL);
-}
-
-static void stop_executor(struct quire_runtime *rt)
-{
-	atomic_store_explicit(&rt->stop, 2, memory_order_release);
-	quire_wake_all(&rt->executor_wake);
-	pthread_join(rt->threads[QUIRE_ROLE_EXECUTOR], NULL);
-}
-
-/* Signals are for the program's own threads. */
-static int start_thread(struct quire_runtime *rt, enum quire_role role,
-                        void *(*main)(void *argument))
-{
-	sigset_t all, before;
-	int error;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&rt->threads[role], NULL, main, rt);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return error;
-}
-
-static enum quire_status start_threads(struct quire_runtime *rt)
-{
-	/* Who creates a runtime without threads drives it, until somebody else polls. */
-	if (rt->config.threads == QUIRE_THREADS_CALLER) {
-		atomic_store_explicit(&rt->planner_thread, this_thread(),
-		                      memory_order_relaxed);
-		atomic_store_explicit(&rt->executor_thread, this_thread(),
-		                      memory_order_relaxed);
-		return QUIRE_OK;
-	}
-	if (start_thread(rt, QUIRE_ROLE_PLANNER, planner_main) != 0)
-		return QUIRE_NO_MEMORY;
-	if (start_thread(rt, QUIRE_ROLE_EXECUTOR, executor_main) != 0) {
-		stop_planner(rt);
-		return QUIRE_NO_MEMORY;
-	}
-	pthread_setname_np(rt->threads[QUIRE_ROLE_PLANNER], "quire-planner");
-	pthread_setname_np(rt->threads[QUIRE_ROLE_EXECUTOR], "quire-executor");
-	return QUIRE_OK;
-}
-
 /* What init made, in the order in which it is ended; each end takes what was never
  * made. */
 static void end_parts(struct quire_runtime *rt)
 {
 	quire_executor_end(rt);
-	free(rt->entries.pages);
-	free(rt->entries.ring);
-	end_planner(&rt->planner);
-	quire_device_release(rt->device, rt->slots_device,
-	                     rt->config.depth * rt->layout.slot_bytes);
-	quire_device_release_pinned(rt->device, rt->slots_host,
-	                            rt->config.depth * rt->layout.slot_bytes);
-	free(rt->slots);
+	end_entries(rt);
+	end_planner(rt);
+	end_slots(rt);
 	quire_ledger_destroy(rt->ledger);
 	quire_pool_destroy(rt->pool);
 }
@@ -369,8 +394,16 @@ static enum quire_status init_parts(struct quire_runtime *rt,
 static enum quire_status init_all(struct quire_runtime *rt, struct quire_refusal *refusal)
 {
 	const struct quire_runtime_config *config = &rt->config;
-	int64_t pages_max =
-		((int64_t)config->seq_tokens_max + rt->page_size - 1) / rt->page_size;
+	const struct quire_registry_limits limits = {
+		.requests_max = config->requests_max,
+		.request_labels_max = config->request_labels_max,
+		/* So many steps may be planned and not retired, and one change before. */
+		.changes_max = 2 * config->depth + 1,
+		.pages_max = quire_pages_of(&rt->paging, config->seq_tokens_max),
+		/* What readers may have of streams that the steps held, or the command in
+		 * hand, change. */
+		.lists_more = config->depth * streams_of_a_step(config) + 1,
+	};
 	enum quire_status status;
 
 	quire_wake_init(&rt->planner_wake);
@@ -378,34 +411,34 @@ static enum quire_status init_all(struct quire_runtime *rt, struct quire_refusal
 	quire_wake_init(&rt->client_wake);
 	pthread_mutex_init(&rt->check.lock, NULL); /* neither can fail on Linux */
 	pthread_mutex_init(&rt->failure.lock, NULL);
-	status = init_part(quire_registry_init(&rt->registry, config->requests_max,
-	                                       config->request_labels_max, pages_max),
-	                   "requests_max * request_labels_max * seq_tokens_max", refusal);
+	status = init_part(
+		quire_registry_init(&rt->registry, &limits, &config->hooks.memory),
+		"requests_max * request_labels_max * seq_tokens_max", refusal);
 	if (status != QUIRE_OK)
 		goto undo_locks;
-	status = init_part(quire_tickets_init(&rt->tickets, config->tickets_max),
+	status = init_part(quire_tickets_init(&rt->tickets, config->tickets_max,
+	                                      &config->hooks.memory),
 	                   "tickets_max", refusal);
 	if (status != QUIRE_OK)
 		goto undo_registry;
-	status = init_part(quire_commands_init(&rt->commands, config->commands_max,
-	                                       config->rows_max, config->tables_max),
+	status = init_part(quire_commands_init(&rt->commands, config),
 	                   "commands_max * rows_max", refusal);
 	if (status != QUIRE_OK)
 		goto undo_tickets;
 	status = init_parts(rt, refusal);
 	if (status == QUIRE_OK)
-		status = init_part(start_threads(rt), "threads", refusal);
+		status = quire_threads_start(rt, refusal);
 	if (status != QUIRE_OK)
 		goto undo_parts;
 	return QUIRE_OK;
 
 undo_parts:
 	end_parts(rt);
-	quire_commands_end(&rt->commands);
+	quire_commands_end(&rt->commands, &rt->config.hooks.memory);
 undo_tickets:
-	quire_tickets_end(&rt->tickets);
+	quire_tickets_end(&rt->tickets, &rt->config.hooks.memory);
 undo_registry:
-	quire_registry_end(&rt->registry);
+	quire_registry_end(&rt->registry, &rt->config.hooks.memory);
 undo_locks:
 	pthread_mutex_destroy(&rt->failure.lock);
 	pthread_mutex_destroy(&rt->check.lock);
@@ -418,72 +451,71 @@ enum quire_status quire_runtime_create(const struct quire_runtime_config *config
 {
 	struct quire_refusal unused;
 	struct quire_refusal *refusal = refusal_out != NULL ? refusal_out : &unused;
+	struct quire_memory memory;
 	struct quire_runtime *rt;
 	enum quire_status status;
 
 	QUIRE_TRY(check_config(config, refusal));
-	rt = aligned_alloc(QUIRE_CACHE_LINE, sizeof(*rt));
+	memory = config->hooks.memory;
+	quire_memory_resolve(&memory);
+	rt = quire_memory_aligned(&memory, sizeof(*rt), alignof(struct quire_runtime));
 	if (rt == NULL)
 		return quire_refuse_what(refusal, QUIRE_NO_MEMORY, "creating a runtime");
-	*rt = (struct quire_runtime){0};
 	resolve_config(rt, config);
 	status = init_all(rt, refusal);
 	if (status != QUIRE_OK) {
-		free(rt);
+		quire_memory_free(&memory, rt, 1, sizeof(*rt));
 		return status;
 	}
+	quire_runtime_report(
+		rt, &(struct quire_report){.kind = QUIRE_REPORT_CREATED, .text = ""});
 	*runtime_out = rt;
 	return QUIRE_OK;
 }
 
-/* The caller's thread does what is left. */
-static void poll_to_the_end(struct quire_runtime *rt)
-{
-	atomic_store_explicit(&rt->planner_thread, this_thread(), memory_order_relaxed);
-	atomic_store_explicit(&rt->executor_thread, this_thread(), memory_order_relaxed);
-	for (;;) {
-		uint32_t value = quire_wake_value(&rt->executor_wake);
-		bool moved = quire_planner_move(rt);
-
-		moved |= quire_executor_move(rt);
-		if (moved)
-			continue;
-		if (quire_planner_is_idle(rt) && quire_executor_is_idle(rt))
-			return;
-		(void)quire_wake_sleep(&rt->executor_wake, value, executor_deadline(rt));
-	}
-}
-
 void quire_runtime_destroy(struct quire_runtime *rt)
 {
+	struct quire_memory memory;
+
 	if (rt == NULL)
 		return;
 	if (quire_runtime_shutdown(rt, false) == QUIRE_OK)
 		quire_wake_all(&rt->planner_wake);
-	if (rt->config.threads == QUIRE_THREADS_CALLER) {
-		poll_to_the_end(rt);
-	} else {
-		QUIRE_ASSERT(quire_may_wait(rt)); /* not inside a callback */
-		stop_planner(rt);
-		stop_executor(rt);
-	}
+	quire_threads_stop(rt);
+	memory = rt->config.hooks.memory;
 	end_parts(rt);
-	quire_commands_end(&rt->commands);
-	quire_tickets_end(&rt->tickets);
-	quire_registry_end(&rt->registry);
+	quire_commands_end(&rt->commands, &rt->config.hooks.memory);
+	quire_tickets_end(&rt->tickets, &rt->config.hooks.memory);
+	quire_registry_end(&rt->registry, &rt->config.hooks.memory);
 	pthread_mutex_destroy(&rt->failure.lock);
 	pthread_mutex_destroy(&rt->check.lock);
-	free(rt);
+	quire_memory_free(&memory, rt, 1, sizeof(*rt));
 }
 
 /* ------------------------------------------------------------------ failure, shutdown */
 
-void quire_runtime_fail(struct quire_runtime *rt, enum quire_status status,
-                        const char *what)
+void quire_runtime_report(struct quire_runtime *rt, const struct quire_report *report)
 {
+	const struct quire_hooks *hooks = &rt->config.hooks;
+
+	if (hooks->on_report != NULL)
+		hooks->on_report(hooks->on_report_argument, report);
+}
+
+void quire_runtime_fail_step(struct quire_runtime *rt, uint64_t ticket,
+                             enum quire_status status, const char *what)
+{
+	const struct quire_report report = {.kind = QUIRE_REPORT_FAILED,
+	                                    .status = status,
+	                                    .text = what,
+	                                    .ticket = ticket};
+	bool first;
+
 	pthread_mutex_lock(&rt->failure.lock);
-	if (quire_runtime_failed(rt) == NULL) {
+	first = quire_runtime_failed(rt) == NULL;
+	if (first) {
 		quire_refuse_what(&rt->failure.refusal, status, what);
+		rt->failure.refusal.ticket = ticket;
 		/* Pairs with the acquire in quire_runtime_failed. */
 		atomic_store_explicit(&rt->failure.happened, true, memory_order_release);
 	}
@@ -491,6 +523,14 @@ void quire_runtime_fail(struct quire_runtime *rt, enum quire_status status,
 	quire_wake_all(&rt->planner_wake);
 	quire_wake_all(&rt->executor_wake);
 	quire_wake_all(&rt->client_wake);
+	if (first)
+		quire_runtime_report(rt, &report);
+}
+
+void quire_runtime_fail(struct quire_runtime *rt, enum quire_status status,
+                        const char *what)
+{
+	quire_runtime_fail_step(rt, 0, status, what);
 }
 
 enum quire_status quire_runtime_failure(struct quire_runtime *rt,
@@ -507,39 +547,14 @@ enum quire_status quire_runtime_failure(struct quire_runtime *rt,
 
 enum quire_status quire_runtime_shutdown(struct quire_runtime *rt, bool cancel)
 {
-	enum quire_status status = QUIRE_CLOSED;
+	const struct quire_report report = {.kind = QUIRE_REPORT_SHUTDOWN,
+	                                    .text = cancel ? "cancelling" : "draining"};
+	enum quire_status status =
+		quire_commands_close(&rt->commands, &rt->tickets, cancel);
 
-	pthread_mutex_lock(&rt->commands.lock);
-	if (atomic_load_explicit(&rt->commands.shutdown, memory_order_relaxed) ==
-	    QUIRE_SHUTDOWN_NONE) {
-		rt->commands.position++;
-		/* Pairs with the acquire in the planner. */
-		atomic_store_explicit(&rt->commands.shutdown,
-		                      cancel ? QUIRE_SHUTDOWN_CANCEL
-		                             : QUIRE_SHUTDOWN_DRAIN,
-		                      memory_order_release);
-		status = QUIRE_OK;
-	}
-	pthread_mutex_unlock(&rt->commands.lock);
 	quire_wake_all(&rt->planner_wake);
 	quire_wake_all(&rt->client_wake); /* who waits for room waits in vain */
+	if (status == QUIRE_OK)
+		quire_runtime_report(rt, &report);
 	return status;
-}
-
-/* ------------------------------------------------------------------ polls */
-
-bool quire_planner_poll(struct quire_runtime *rt)
-{
-	if (rt->config.threads != QUIRE_THREADS_CALLER || rt->planner.inside)
-		return false;
-	atomic_store_explicit(&rt->planner_thread, this_thread(), memory_order_relaxed);
-	return quire_planner_move(rt);
-}
-
-bool quire_executor_poll(struct quire_runtime *rt)
-{
-	if (rt->config.threads != QUIRE_THREADS_CALLER || rt->executor.inside)
-		return false;
-	atomic_store_explicit(&rt->executor_thread, this_thread(), memory_order_relaxed);
-	return quire_executor_move(rt);
 }

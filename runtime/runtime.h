@@ -25,9 +25,9 @@
  *   different threads. Inside a callback, and on a thread that polls, nothing may wait:
  *   the waiting forms answer QUIRE_WOULD_BLOCK.
  */
-#include <quire/kernels/cache.h>
-#include <quire/plans/plan.h>
 #include <quire/plans/step.h>
+#include <quire/runtime/runtime_config.h>
+#include <quire/runtime/stats.h>
 #include <quire/runtime/status.h>
 
 #include <stdbool.h>
@@ -40,57 +40,15 @@ extern "C" {
 
 struct quire_runtime;
 
-enum quire_threads {
-	/* The runtime starts a planner and an executor thread. */
-	QUIRE_THREADS_LIBRARY,
-	/* The caller polls; the creating thread counts as the one that does until another
-	 * polls. */
-	QUIRE_THREADS_CALLER,
-};
-
-enum quire_role {
-	QUIRE_ROLE_PLANNER,
-	QUIRE_ROLE_EXECUTOR,
-};
-
-/* Start from quire_runtime_config_init(), then change what differs. */
-struct quire_runtime_config {
-	size_t config_bytes; /* sizeof(struct quire_runtime_config): the version */
-	/* Kept until destroy; its pages are the pool, of this runtime alone. */
-	struct quire_cache *cache;
-	enum quire_threads threads;
-	bool sink;    /* page 0 belongs to nobody; padding rows write there.  true */
-	bool digests; /* the executor digests every plan (wait then reports it).  false */
-	int32_t depth;        /* plan slots, 1..QUIRE_DEPTH_MAX.  2 */
-	int32_t commands_max; /* queued commands, rounded up to a power of 2.  64 */
-	int32_t tickets_max;  /* tickets whose outcome stays readable, rounded up to a
-	                       * power of 2.  4096 */
-	int32_t requests_max; /* open at once.  1024 */
-	int32_t request_labels_max; /* labels of one request.  4 */
-	int32_t rows_max;           /* segments of a step.  256 */
-	int32_t tokens_max;         /* tokens of a table, padding included.  8192 */
-	int32_t tables_max;         /* tables of a step.  4 */
-	int32_t seq_tokens_max;     /* tokens of a stream, released ones included.
-	                             * 0: as many as all pages but the sink hold */
-	int64_t table_pages_max; /* entries of one kv_indices; a step that exceeds it, or
-	                             * block_width, answers LIMIT after every other fault.
-	                             * 0: num_pages, at most 2^20 */
-	int64_t block_width;     /* pages of a block table row; 0: no block table.  0 */
-	int64_t user_bytes;      /* bytes of a slot that on_plan fills.  0 */
-	/* Called on the planner for every step, after its tables are built: fills
-	 * plan->user. Anything but QUIRE_OK fails the runtime with QUIRE_CALLBACK.  NULL:
-	 * not called. */
-	enum quire_status (*on_plan)(void *argument, struct quire_plan *plan);
-	void *on_plan_argument; /* kept until destroy */
-	/* Called at the start of every poll, on its thread: a place for a test to lose
-	 * time in. NULL: not called. */
-	void (*on_poll)(void *argument, enum quire_role role);
-	void *on_poll_argument; /* kept until destroy */
-};
-
-/* quire_runtime_config_init - the defaults above, for a cache */
-QUIRE_API void quire_runtime_config_init(struct quire_runtime_config *config,
-                                         struct quire_cache *cache);
+/*
+ * quire_runtime_slots_bytes - the size of slots_host, and of slots_device
+ * @config:  borrowed; as for quire_runtime_create
+ * Returns:  QUIRE_OK; QUIRE_INVALID {what: the field}.
+ * Threads:  any.
+ */
+QUIRE_API QUIRE_MUST_CHECK enum quire_status
+quire_runtime_slots_bytes(const struct quire_runtime_config *config, int64_t *bytes_out,
+                          struct quire_refusal *refusal_out);
 
 /*
  * quire_runtime_create - a runtime, idle
@@ -124,9 +82,12 @@ QUIRE_API void quire_runtime_destroy(struct quire_runtime *runtime);
  *           no position: QUIRE_INVALID {what}: malformed; QUIRE_LIMIT {what}: more
  *           segments, work or labels than the runtime was made for; QUIRE_CLOSED;
  *           QUIRE_WOULD_BLOCK: the queue is full and this thread may not wait;
- *           QUIRE_DEVICE, QUIRE_CALLBACK: it has failed.
+ *           QUIRE_HELD {ticket}: the queue is full behind a speculative step, and waiting
+ *           could be for ever: promote or abandon it first; QUIRE_DEVICE, QUIRE_CALLBACK:
+ *           it has failed.
  * Threads:  any.
- * Cost:     O(segments + work) copying under a lock among clients.
+ * Cost:     O(segments + work) copying under a lock among clients.  PROMOTE and ABANDON
+ *           are decided here, never wait, and have no outcome to wait for.
  */
 QUIRE_API QUIRE_MUST_CHECK enum quire_status
 quire_runtime_command(struct quire_runtime *runtime, const struct quire_command *command,
@@ -152,8 +113,20 @@ QUIRE_API QUIRE_MUST_CHECK enum quire_status
 quire_runtime_reset(struct quire_runtime *runtime, uint64_t request, const char *label,
                     bool keep_pages, uint64_t *ticket_out);
 
+QUIRE_API QUIRE_MUST_CHECK enum quire_status
+quire_runtime_rewind(struct quire_runtime *runtime, uint64_t request, const char *label,
+                     int32_t tokens, uint64_t *ticket_out);
+QUIRE_API QUIRE_MUST_CHECK enum quire_status
+quire_runtime_release_front(struct quire_runtime *runtime, uint64_t request,
+                            const char *label, int32_t tokens, uint64_t *ticket_out);
+QUIRE_API QUIRE_MUST_CHECK enum quire_status
+quire_runtime_promote(struct quire_runtime *runtime, uint64_t ticket);
+QUIRE_API QUIRE_MUST_CHECK enum quire_status
+quire_runtime_abandon(struct quire_runtime *runtime, uint64_t ticket);
+
 /* How far a command has come.  Commands other than submit, and refused ones, reach
- * RETIRED when they are decided. */
+ * RETIRED when they are decided; a speculative step comes no further than PLANNED,
+ * refused or not, before its fate is known. */
 enum quire_stage {
 	QUIRE_STAGE_QUEUED,
 	QUIRE_STAGE_PLANNED, /* decided; of a step: its tables are built */
@@ -166,7 +139,9 @@ struct quire_outcome {
 	enum quire_stage stage;
 	uint64_t step;   /* of a planned step: its number */
 	uint64_t digest; /* of a plan, from ISSUED on, when the runtime digests */
+	uint64_t base;   /* of a speculative step: the ticket it rests on; 0: none */
 	int32_t pages_taken;
+	int32_t pages_released;       /* of RELEASE_FRONT: so many left the front */
 	struct quire_refusal refusal; /* status QUIRE_OK when it was not refused */
 };
 
@@ -184,9 +159,31 @@ QUIRE_API QUIRE_MUST_CHECK enum quire_status
 quire_runtime_wait(struct quire_runtime *runtime, uint64_t ticket, enum quire_stage stage,
                    int64_t deadline_ns, struct quire_outcome *outcome_out);
 
-/* A consistent picture of one stream. */
+/*
+ * quire_runtime_wait_all - the same for several tickets: until all have come so far
+ * @tickets: borrowed
+ * Returns:  as quire_runtime_wait, of the first that answers otherwise than QUIRE_OK.
+ */
+QUIRE_API QUIRE_MUST_CHECK enum quire_status
+quire_runtime_wait_all(struct quire_runtime *runtime, const uint64_t *tickets, int64_t n,
+                       enum quire_stage stage, int64_t deadline_ns);
+
+/*
+ * quire_runtime_drain - the same for all commands given so far
+ * Returns:  as quire_runtime_wait, without QUIRE_INVALID; QUIRE_HELD {ticket}: a
+ *           speculative step whose fate is open is in the way.
+ * What a command but a submit gave up may still be on its way back: it has retired when it
+ * was decided.
+ */
+QUIRE_API QUIRE_MUST_CHECK enum quire_status
+quire_runtime_drain(struct quire_runtime *runtime, enum quire_stage stage,
+                    int64_t deadline_ns, struct quire_refusal *refusal_out);
+
+/* A consistent picture of one stream.  What a held step did is not in it. */
 struct quire_snapshot {
-	int64_t length; /* live tokens, in the planner's order */
+	int64_t length;         /* live tokens, in the planner's order */
+	int64_t issued_length;  /* as the newest issued step that changed it left it */
+	int64_t retired_length; /* ... the newest retired one */
 	int64_t released;
 	uint64_t generation;
 	uint64_t step;     /* newest step that changed it; 0: none */
@@ -205,38 +202,6 @@ struct quire_snapshot {
 QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_runtime_snapshot(
 	struct quire_runtime *runtime, uint64_t request, const char *label,
 	struct quire_snapshot *snapshot_out, int32_t *pages_out, int64_t pages_max);
-
-/* Counters since create; times in nanoseconds.  Each is exact once the runtime is
- * idle. */
-struct quire_runtime_stats {
-	uint64_t commands; /* decided */
-	uint64_t refused;  /* of them */
-	uint64_t steps_planned;
-	uint64_t steps_issued;
-	uint64_t steps_retired;
-	uint64_t tokens;      /* written by planned steps */
-	uint64_t pages_taken; /* from the FIFO, those of cancelled steps included */
-	uint64_t pages_given; /* by the executor */
-	int64_t pages_free;
-	int64_t pages_retiring; /* released by the planner, not yet given back */
-	int64_t pages_owned;    /* the sink counts */
-	int64_t pages_peak;     /* most owned at once, the sink not counted */
-	int64_t requests_open;
-	int64_t planner_busy_ns; /* deciding, planning and pushing, waits left out */
-	int64_t plan_median_ns;  /* of one step, to 1/16 of its value */
-	int64_t plan_p99_ns;
-	int64_t page_wait_ns;     /* the planner waited for retiring pages */
-	int64_t slot_wait_ns;     /* ... for a slot's upload, or room in the plan queue */
-	int64_t executor_wait_ns; /* no entry for the executor, no step on the device */
-	int64_t executor_run_ns;  /* from the first entry to the newest retired step */
-};
-
-/*
- * quire_runtime_stats - read the counters
- * Threads:  any.
- */
-QUIRE_API void quire_runtime_stats(struct quire_runtime *runtime,
-                                   struct quire_runtime_stats *stats_out);
 
 /*
  * quire_runtime_check - walk everything and name the first broken rule
@@ -258,7 +223,8 @@ quire_runtime_check(struct quire_runtime *runtime, struct quire_refusal *refusal
 
 /*
  * quire_runtime_shutdown - no more commands
- * @cancel:  true: commands not decided yet end as CANCELLED; false: they run
+ * @cancel:  true: commands not decided yet end as CANCELLED; false: they run.  Either way
+ *           speculative steps whose fate is open are abandoned
  * Returns:  QUIRE_OK; QUIRE_CLOSED: it was shut down before.
  * Threads:  any.
  * Cost:     never waits; quire_runtime_destroy does.
@@ -290,9 +256,33 @@ QUIRE_API bool quire_planner_poll(struct quire_runtime *runtime);
  * entry
  * Returns:  true: it moved; false: nothing to do until an entry or the device comes, or
  *           called inside a poll.
- * Threads:  with QUIRE_THREADS_CALLER only (otherwise false), one at a time.
+ * Threads:  with QUIRE_THREADS_CALLER only (otherwise false), one at a time.  The cache's
+ *           device is the thread's current one inside, and again what it was behind.
  */
 QUIRE_API bool quire_executor_poll(struct quire_runtime *runtime);
+
+/*
+ * quire_runtime_idle - sleep until one of the two machines may have something to do
+ * @value:   of quire_runtime_idle_value, read before the polls that found nothing
+ * @deadline_ns: as for quire_runtime_wait
+ * Returns:  QUIRE_OK: look again; QUIRE_TIMEOUT; QUIRE_WOULD_BLOCK: inside a callback;
+ *           QUIRE_INVALID: with QUIRE_THREADS_LIBRARY.
+ * Threads:  whoever polls, several at a time if different threads drive the two.
+ *
+ *   for (;;) {
+ *           uint32_t value = quire_runtime_idle_value(runtime);
+ *           bool moved = quire_planner_poll(runtime);
+ *
+ *           moved |= quire_executor_poll(runtime);
+ *           if (!moved)
+ *                   (void)quire_runtime_idle(runtime, value, QUIRE_NO_DEADLINE);
+ *   }
+ */
+QUIRE_API enum quire_status quire_runtime_idle(struct quire_runtime *runtime,
+                                               uint32_t value, int64_t deadline_ns);
+
+/* quire_runtime_idle_value - changes so far.  Threads: any. */
+QUIRE_API uint32_t quire_runtime_idle_value(struct quire_runtime *runtime);
 
 #ifdef __cplusplus
 }

@@ -4,8 +4,8 @@
 /*
  * The inside of a runtime: who owns what.
  *
- *   planner    registry, ledger, undo log, rows, plan slots until pushed; takes from the
- *   pool
+ *   planner    registry, ledger, notes, held steps, stash, plan slots until pushed; takes
+ *              from the pool
  *   executor   device streams, events, issued plans; gives to the pool
  *   shared     commands (clients -> planner), entries (planner -> executor), tickets
  *   (fixed
@@ -13,10 +13,15 @@
  *
  * One page id's way: the pool's FIFO -> planner.pages (one take per step) -> a stream's
  * list and a plan's kv_indices -> ... -> the ring of released pages, when its last owner
- * goes -> the executor, behind every step that may touch it -> the pool's FIFO.
+ * goes -> the executor, behind every step that may touch it -> the pool's FIFO.  Those
+ * that an abandoned step took go to the stash instead, from where the next step takes
+ * first.
  */
+#include "plans/paging_impl.h"
 #include "runtime/commands_impl.h"
-#include "runtime/histogram_impl.h"
+#include "runtime/executor_impl.h"
+#include "runtime/memory_impl.h"
+#include "runtime/planner_impl.h"
 #include "runtime/registry_impl.h"
 #include "runtime/tickets_impl.h"
 #include "runtime/wake_impl.h"
@@ -31,173 +36,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-#define QUIRE_CACHE_LINE 64
-
-/* A counter with one writer; readers want a whole value, no order. */
-typedef _Atomic uint64_t quire_counter;
-
-static inline void quire_count(quire_counter *counter, uint64_t more)
-{
-	atomic_store_explicit(counter,
-	                      atomic_load_explicit(counter, memory_order_relaxed) + more,
-	                      memory_order_relaxed);
-}
-
-static inline uint64_t quire_counted(const quire_counter *counter)
-{
-	return atomic_load_explicit(counter, memory_order_relaxed);
-}
-
-/* ------------------------------------------------------------ planner -> executor */
-
-enum quire_entry_kind {
-	QUIRE_ENTRY_PLAN,
-	QUIRE_ENTRY_RELEASE,
-};
-
-struct quire_entry {
-	enum quire_entry_kind kind;
-	int32_t slot;    /* PLAN */
-	int32_t count;   /* RELEASE: pages, at the ring's read position */
-	uint64_t ticket; /* PLAN */
-	uint64_t step;   /* PLAN */
-};
-
-/*
- * The plan queue: a ring with one writer and one reader, and beside it the ring of
- * released pages.  The latter can hold every page of the pool, and a page is in it at
- * most once, so it is never full.  tail: stored with release by the planner, loaded with
- * acquire by the executor; what was written to slots, pages and entries before is seen
- * with it.  head: the other way round.
- */
-struct quire_entries {
-	struct quire_entry *ring;
-	uint64_t mask;
-	int32_t *pages;
-	uint64_t pages_mask;
-	uint64_t released; /* pages written to the ring, the planner's */
-	_Alignas(QUIRE_CACHE_LINE) _Atomic uint64_t tail;
-	_Alignas(QUIRE_CACHE_LINE) _Atomic uint64_t head;
-};
-
-static inline bool quire_entries_have_room(struct quire_entries *entries)
-{
-	/* Pairs with the release in the executor. */
-	return atomic_load_explicit(&entries->tail, memory_order_relaxed) -
-	               atomic_load_explicit(&entries->head, memory_order_acquire) <=
-	       entries->mask;
-}
-
-/* Built-in work with every address found. */
-struct quire_issue {
-	enum quire_work_kind kind;
-	int32_t layer;
-	int32_t dtype;
-	int32_t copy;             /* COPY: index in the plan's copy lists */
-	struct quire_slots slots; /* device addresses */
-	const void *k;
-	const void *v;
-	void *out;
-};
-
-/* A plan slot: a view over its two halves, and what the tables do not say. */
-struct quire_slot {
-	struct quire_plan plan;
-	quire_step_function run;
-	void *run_argument;
-	int32_t num_work;
-	struct quire_issue work[QUIRE_WORK_MAX];
-};
-
-/* ------------------------------------------------------------ executor -> planner */
-
-/* Numbers that only grow: stored with release by the executor, loaded with acquire. */
-struct quire_numbers {
-	_Alignas(QUIRE_CACHE_LINE) _Atomic uint64_t uploaded_step;
-	_Atomic uint64_t issued_step;
-	_Atomic uint64_t retired_step;
-	_Atomic uint64_t pages_given;
-};
-
-/* ------------------------------------------------------------------ planner */
-
-enum quire_planner_state {
-	QUIRE_PLANNER_FETCH, /* no command in hand */
-	QUIRE_PLANNER_PAGES, /* a step is admitted and waits for its pages */
-	QUIRE_PLANNER_SLOT,  /* it has its pages and waits for a slot */
-};
-
-/* A segment of the step in hand. */
-struct quire_row {
-	struct quire_request *request;
-	struct quire_stream *stream;
-	int32_t length; /* before the span */
-	int32_t need;   /* pages to take */
-};
-
-/* How one stream was before the step in hand. */
-struct quire_undo {
-	struct quire_request *request;
-	struct quire_stream *stream;
-	uint64_t generation;
-	uint64_t step;
-	int32_t length;
-	int32_t num_pages;
-	bool created; /* by this step */
-};
-
-/* Streams met in one step's form check: an open-addressed table that a ticket empties. */
-struct quire_met {
-	uint64_t ticket;
-	int32_t segment;
-};
-
-struct quire_planner {
-	enum quire_planner_state state;
-	struct quire_command_cell *current;
-	struct quire_row *rows;   /* [rows_max] */
-	struct quire_undo *undo;  /* [rows_max] */
-	struct quire_view *views; /* [rows_max] */
-	int32_t *labels;          /* [rows_max] */
-	int32_t *row_of_view;     /* [rows_max] */
-	struct quire_met *met;    /* [met_mask + 1] */
-	uint64_t met_mask;
-	struct quire_grouping grouping;
-	int32_t num_undo;
-	int32_t need;          /* pages of the step in hand */
-	int32_t *pages;        /* [num_pages]: those pages, in take order */
-	int32_t *freed;        /* [num_pages]: pages that lost their last owner */
-	uint64_t step;         /* newest planned */
-	bool inside;           /* in a poll: a check has to wait */
-	int64_t plan_ns;       /* spent on the step in hand so far */
-	int64_t wait_since_ns; /* 0: not waiting */
-	quire_counter *wait_counter;
-	int64_t owned_peak;
-	struct quire_histogram plan_time;
-	quire_counter commands, refused, tokens, pages_taken, pages_peak, requests_open;
-	quire_counter steps, owned, busy_ns, page_wait_ns, slot_wait_ns;
-};
-
-/* ------------------------------------------------------------------ executor */
-
-struct quire_executor {
-	struct quire_dstream *upload;
-	struct quire_dstream *compute;
-	struct quire_event **upload_events; /* [depth]: of step n at n mod depth */
-	struct quire_event *
-		*step_events; /* [2 * depth]: so many may be issued, not retired */
-	uint64_t *tickets;    /* [2 * depth] */
-	bool inside;          /* in a poll: it is not entered again from a callback */
-	uint64_t uploaded;
-	uint64_t issued;
-	uint64_t retired;
-	int64_t first_ns;   /* when the first entry came; 0: none yet */
-	int64_t starved_ns; /* since when there was nothing to do; 0: there was */
-	quire_counter wait_ns, run_ns;
-};
-
-/* ------------------------------------------------------------------ all of it */
+#include <string.h>
 
 enum quire_check_state {
 	QUIRE_CHECK_IDLE,
@@ -226,6 +65,7 @@ struct quire_runtime {
 	struct quire_runtime_config config; /* resolved: no 0 that means a default */
 	int32_t num_pages;
 	int32_t page_size;
+	struct quire_paging paging; /* of that size */
 	struct quire_device *device;
 	struct quire_pool *pool;
 	struct quire_ledger *ledger;
@@ -263,6 +103,27 @@ bool quire_drives_planner(struct quire_runtime *runtime);
 void quire_runtime_fail(struct quire_runtime *runtime, enum quire_status status,
                         const char *what);
 
+/* The same, told with the ticket of the step that failed. */
+void quire_runtime_fail_step(struct quire_runtime *runtime, uint64_t ticket,
+                             enum quire_status status, const char *what);
+
+/* The clock of deadlines and counters. */
+static inline int64_t quire_runtime_now(const struct quire_runtime *runtime)
+{
+	const struct quire_hooks *hooks = &runtime->config.hooks;
+
+	return hooks->now_ns == NULL ? quire_now_ns()
+	                             : hooks->now_ns(hooks->now_argument);
+}
+
+/* quire_wake_sleep, with a deadline of that clock. */
+int quire_runtime_sleep(struct quire_runtime *runtime, struct quire_wake *wake,
+                        uint32_t value, int64_t deadline_ns);
+
+/* Tell the hook, if there is one; not under a lock. */
+void quire_runtime_report(struct quire_runtime *runtime,
+                          const struct quire_report *report);
+
 /* The first failure, or NULL. */
 static inline const struct quire_refusal *
 quire_runtime_failed(struct quire_runtime *runtime)
@@ -273,18 +134,86 @@ quire_runtime_failed(struct quire_runtime *runtime)
 	return NULL;
 }
 
-/* Decide everything about a step that can refuse it, short of waiting: rows, undo log,
- * grouping and `need` are set.  A refusal leaves nothing behind. */
+/* Name a stream in a refusal; returns its status. */
+static inline enum quire_status quire_name_stream(struct quire_runtime *runtime,
+                                                  struct quire_refusal *refusal,
+                                                  uint64_t request, int32_t label)
+{
+	refusal->request = request;
+	memcpy(refusal->label, runtime->commands.labels.names[label], QUIRE_LABEL_BYTES);
+	return refusal->status;
+}
+
+/* Pages that a fork of a stream of this length shares with it. */
+static inline int32_t quire_fork_shares(const struct quire_runtime *runtime,
+                                        const struct quire_command_cell *cell,
+                                        int32_t length)
+{
+	return (cell->flags & QUIRE_STEP_COPY_FORKS) != 0
+	               ? 0
+	               : quire_page_of(&runtime->paging, length);
+}
+
+/* Decide everything about a step that can refuse it, short of waiting: rows, batch,
+ * grouping and `need` are set.  Nothing else is changed, refused or not. */
 enum quire_status quire_admit(struct quire_runtime *runtime,
                               const struct quire_command_cell *cell,
                               struct quire_refusal *refusal);
 
-/* Take back all that the undo log holds. */
-void quire_undo_all(struct quire_planner *planner);
+/* Carry an admitted step out, with the pages taken for it: streams, owners and notes
+ * change, its plan is in the slot.  Returns the tokens that it writes. */
+uint64_t quire_carry_out(struct quire_runtime *runtime,
+                         const struct quire_command_cell *cell, struct quire_slot *slot);
 
-/* Fill a slot with the admitted step: tables, work with its addresses. */
+/* Take the newest step that was carried out back: notes from @notes_first on are its. */
+void quire_take_back(struct quire_runtime *runtime, uint64_t notes_first);
+
+/* The oldest step's notes, up to @notes_end, are not needed any more: what it made is
+ * shown. */
+void quire_settle(struct quire_runtime *runtime, uint64_t notes_end);
+
+/* Give up pages; those without an owner are staged for the executor. */
+void quire_give_up(struct quire_runtime *runtime, const int32_t *pages, int64_t n);
+
+/* Fill a slot with the step whose views are there: tables, work with its addresses.  Its
+ * copies follow. */
 void quire_slot_fill(struct quire_runtime *runtime, const struct quire_command_cell *cell,
                      struct quire_slot *slot);
+
+/* The addresses of whole-page copies, which lie behind those of forks. */
+void quire_slot_finish(struct quire_slot *slot, int32_t page_size);
+
+/* ------------------------------------------------------------ commands but steps */
+
+/* Each decides its command: QUIRE_OK, or a refusal that changed nothing. */
+enum quire_status quire_command_open(struct quire_runtime *runtime,
+                                     const struct quire_command_cell *cell,
+                                     struct quire_refusal *refusal);
+enum quire_status quire_command_close(struct quire_runtime *runtime,
+                                      const struct quire_command_cell *cell,
+                                      struct quire_refusal *refusal);
+enum quire_status quire_command_reset(struct quire_runtime *runtime,
+                                      const struct quire_command_cell *cell,
+                                      struct quire_refusal *refusal);
+enum quire_status quire_command_rewind(struct quire_runtime *runtime,
+                                       const struct quire_command_cell *cell,
+                                       struct quire_refusal *refusal);
+enum quire_status quire_command_release_front(struct quire_runtime *runtime,
+                                              const struct quire_command_cell *cell,
+                                              struct quire_refusal *refusal,
+                                              int32_t *released_out);
+
+/* ------------------------------------------------------------ outcomes */
+
+/* What a ticket's command came to; its stage is what it was last told.  Planner and
+ * executor, of a ticket in their hands, and clients under the commands' lock. */
+void quire_outcome_read(struct quire_runtime *runtime, uint64_t ticket,
+                        struct quire_outcome *outcome_out);
+
+/* The end of a step that does not run: the ticket's flags are set; tell @done, then
+ * whoever waits. */
+void quire_end_step(struct quire_runtime *runtime, uint64_t ticket,
+                    quire_done_function done, void *done_argument);
 
 /* One move; false: nothing to do. */
 bool quire_planner_move(struct quire_runtime *runtime);
@@ -296,6 +225,26 @@ bool quire_executor_is_idle(struct quire_runtime *runtime);
 
 enum quire_status quire_executor_init(struct quire_runtime *runtime);
 void quire_executor_end(struct quire_runtime *runtime);
+
+/* executor_stalled_ns of the counters; any thread. */
+int64_t quire_executor_stalled(struct quire_runtime *runtime);
+
+/* The library's threads, or the mark that the caller's drives; the end of either, once
+ * all is done. */
+enum quire_status quire_threads_start(struct quire_runtime *runtime,
+                                      struct quire_refusal *refusal);
+void quire_threads_stop(struct quire_runtime *runtime);
+
+/* How long its threads look before they sleep: 0 where they would stand in each other's
+ * way. */
+int64_t quire_threads_spin(const struct quire_runtime_config *config);
+
+/* ------------------------------------------------------------------ outcomes */
+
+/* What became of a ticket so far; on the planner or the executor, for a ticket that is
+ * not RETIRED yet. */
+void quire_outcome_read(struct quire_runtime *runtime, uint64_t ticket,
+                        struct quire_outcome *outcome_out);
 
 /* The self-check itself, on the planner. */
 enum quire_status quire_check_all(struct quire_runtime *runtime,

@@ -34,13 +34,11 @@ static void resolve(const struct quire_runtime *rt, struct quire_plan *plan,
 		issue->out = work->read.out;
 		break;
 	case QUIRE_WORK_COPY:
-		issue->copy = plan->num_copies++;
-		plan->copy_source[issue->copy] =
-			planner->rows[work->copy.source_segment]
-				.stream->pages[work->copy.source_page];
-		plan->copy_target[issue->copy] =
-			planner->rows[work->copy.target_segment]
-				.stream->pages[work->copy.target_page];
+		issue->copy = plan->num_work_copies++;
+		issue->source = planner->rows[work->copy.source_segment]
+		                        .stream->now.pages[work->copy.source_page];
+		issue->target = planner->rows[work->copy.target_segment]
+		                        .stream->now.pages[work->copy.target_page];
 		break;
 	}
 }
@@ -51,29 +49,36 @@ void quire_slot_fill(struct quire_runtime *rt, const struct quire_command_cell *
 	struct quire_planner *planner = &rt->planner;
 	struct quire_plan *plan = &slot->plan;
 
-	for (int32_t i = 0; i < cell->num_segments; i++) {
-		const struct quire_row *row = &planner->rows[i];
-
-		planner->views[i] = (struct quire_view){
-			.request = cell->segments[i].request,
-			.tag = cell->segments[i].tag,
-			.label = cell->segments[i].label,
-			.span = cell->segments[i].span,
-			.length = row->length + cell->segments[i].span,
-			.released = row->stream->released,
-			.pages = row->stream->pages,
-		};
-	}
 	plan->ticket = cell->ticket;
 	plan->step = planner->step + 1;
 	plan->label_names = rt->commands.labels.names;
-	plan->num_copies = 0;
+	plan->num_work_copies = 0;
 	quire_plan_build(plan, &planner->grouping, planner->views, cell->num_segments,
 	                 rt->page_size, cell->bucket_rows, cell->bucket_tokens,
 	                 planner->row_of_view);
 	slot->run = cell->run;
 	slot->run_argument = cell->run_argument;
+	slot->wait_event = cell->wait_event;
+	slot->record_event = cell->record_event;
+	slot->done = cell->done;
+	slot->done_argument = cell->done_argument;
 	slot->num_work = cell->num_work;
 	for (int32_t i = 0; i < cell->num_work; i++)
 		resolve(rt, plan, &cell->work[i], &slot->work[i]);
+}
+
+void quire_slot_finish(struct quire_slot *slot, int32_t page_size)
+{
+	struct quire_plan *plan = &slot->plan;
+	int32_t first = plan->num_pre_copies + plan->num_post_copies;
+
+	for (int32_t i = 0; i < slot->num_work; i++) {
+		const struct quire_issue *work = &slot->work[i];
+
+		if (work->kind != QUIRE_WORK_COPY)
+			continue;
+		plan->copy_source[first + work->copy] = work->source;
+		plan->copy_target[first + work->copy] = work->target;
+		plan->copy_end[first + work->copy] = page_size;
+	}
 }

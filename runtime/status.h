@@ -64,10 +64,12 @@ enum quire_status {
  *              first page in take order that does not fit
  *   TIMEOUT    of a wait for pages: requested, available
  *   AGAIN      free, retiring, owned
+ *   HELD       ticket: the speculative step that is in the way
  *   STALE      request, label, expected (the segment's `at`), got (the stream's length)
  *   LIMIT      what (the limit), got, expected (the bound)
  *   INVALID    what (the argument), index (its place in a list or -1), got, expected
- *              (bound); page, where a target is named twice
+ *              (bound); page, where a target is named twice; ticket, of a promote or
+ *              abandon
  *   NO_MEMORY  what; requested (bytes) where it is known, otherwise 0
  *   NOT_OWNED  page, index (its place in the list)
  *   BROKEN     what (the rule), page or request and label
@@ -87,6 +89,7 @@ struct quire_refusal {
 	int64_t retiring;
 	int64_t owned;
 	uint64_t request;
+	uint64_t ticket;
 	const char
 		*what; /* static, or lent as the function says; never NULL when filled */
 	char label[QUIRE_LABEL_BYTES];

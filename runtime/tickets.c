@@ -3,16 +3,17 @@
 
 #include "runtime/tickets_impl.h"
 
-#include <stdlib.h>
+#include "runtime/memory_impl.h"
 
-enum quire_status quire_tickets_init(struct quire_tickets *tickets, int32_t tickets_max)
+enum quire_status quire_tickets_init(struct quire_tickets *tickets, int32_t tickets_max,
+                                     const struct quire_memory *memory)
 {
 	uint64_t n = 1;
 
 	while (n < (uint64_t)tickets_max)
 		n *= 2;
 	tickets->mask = n - 1;
-	tickets->cells = calloc(n, sizeof(*tickets->cells));
+	tickets->cells = quire_memory_zeroed(memory, (int64_t)n, sizeof(*tickets->cells));
 	if (tickets->cells == NULL)
 		return QUIRE_NO_MEMORY;
 	/* As if ticket 0, which nobody draws, had used every cell before. */
@@ -22,7 +23,8 @@ enum quire_status quire_tickets_init(struct quire_tickets *tickets, int32_t tick
 	return QUIRE_OK;
 }
 
-void quire_tickets_end(struct quire_tickets *tickets)
+void quire_tickets_end(struct quire_tickets *tickets, const struct quire_memory *memory)
 {
-	free(tickets->cells);
+	quire_memory_free(memory, tickets->cells, (int64_t)tickets->mask + 1,
+	                  sizeof(*tickets->cells));
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The first C program of the README, and that of docs/cache.md, compile without a warning
-# against the library just built, run, and print what they say they print.
+# The C program of the README, and those of docs/cache.md and docs/runtime.md, compile without
+# a warning against the library just built, run, and print what they say they print.
 set -eu
 build=${top_builddir?run it with make check}
 work=$(mktemp -d)
@@ -16,12 +16,14 @@ configured() {
 ln -s "$build" "$work/build"
 cflags=$(configured CFLAGS)
 
-# prints FILE LINE - the first C program of FILE does
+# prints FILE LINE... - the C program that FILE's blocks make does
 prints() {
-	sed -n '/^```c$/,/^```$/p' "${top_srcdir:-.}/$1" | sed -e 1d -e '/^```$/,$d' \
-		>"$work/program.c"
+	file=$1
+	shift
+	sed -n '/^```c$/,/^```$/p' "${top_srcdir:-.}/$file" | grep -v '^```' \
+		>"$work/program.c" || true
 	if [ ! -s "$work/program.c" ]; then
-		echo "$1 has no block that begins with \`\`\`c"
+		echo "$file has no block that begins with \`\`\`c"
 		exit 1
 	fi
 	# Compiler and flags are words, several perhaps.
@@ -34,14 +36,20 @@ prints() {
 			"$work/build/libquire.la"
 	}
 	"$work/program" >"$work/output"
-	if ! grep -qx "$2" "$work/output"; then
-		echo "$1 should print \"$2\"; it printed:"
-		cat "$work/output"
-		exit 1
-	fi
+	for line in "$@"; do
+		if ! grep -qx "$line" "$work/output"; then
+			echo "$file should print \"$line\"; it printed:"
+			cat "$work/output"
+			exit 1
+		fi
+	done
 }
 
 prints README.md 'read back 20 tokens'
 # 17 * 8 = 136 = 1.0625 * 2^7: exponent 127 + 7, mantissa 0001000
-prints docs/cache.md 'token 17 begins with bf16 0x4308'
-prints docs/cache.md '4 dimensions, 4 tokens'
+prints docs/cache.md 'token 17 begins with bf16 0x4308' '4 dimensions, 4 tokens'
+# Each token is the sum of those before: 1 + 2 + 3 + 4 = 10, then every step doubles it, but
+# where 1 is written: 1280 + 1.  Last 7 of 15: 160 + 320 + 640 + 1280 + 1 + 1 + 1.  32 pages
+# less 2 + 3 of request 1 hold 6 spans of 16; the seventh lacks 1 of its 4.
+prints docs/runtime.md '10, doubled 6 times: 640' 'main 2560, cfg_text 1281' \
+	'1 right, then 10240' 'over the last 7 tokens: 2403' 'NO_PAGES at 96: 1 short'

@@ -118,8 +118,9 @@ static void choose_reads(struct cmd_batch *batch, const struct quire_geometry *g
 			struct cmd_row *row = &batch->rows[i];
 			int64_t more = read_bytes(row, geometry);
 
-			if (row->is_read || !(pass == 0 ? row->is_last : row->is_due) ||
-			    more == 0 || bytes + more > geometry->nbytes)
+			if (row->start == CMD_START_UNKNOWN || row->is_read ||
+			    !(pass == 0 ? row->is_last : row->is_due) || more == 0 ||
+			    bytes + more > geometry->nbytes)
 				continue;
 			row->is_read = true;
 			room -= geometry->num_layers;
@@ -169,7 +170,7 @@ static char *fill_rows(const struct cmd_batch *batch, int32_t table, int64_t lay
 			if (row->label != grouping->members[table][m])
 				continue;
 			for (int64_t j = 0; j < row->span; j++, out += pattern->row_bytes)
-				cmd_pattern_fill(pattern, row->seed, row->start + j,
+				cmd_pattern_fill(pattern, row->seed, row->first + j,
 				                 layer, is_value, out);
 		}
 	}

@@ -15,22 +15,35 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* `start` of a row whose stream's length is not known: it is written, and not read. */
+#define CMD_START_UNKNOWN (-1)
+
 struct cmd_row {
 	uint64_t request;
 	uint64_t seed;
 	int64_t life;
-	int64_t start; /* first position that it writes */
+	int64_t start; /* tokens of its stream before the span */
+	int64_t first; /* token of the pattern that it writes first */
 	int32_t label;
 	int32_t span;
-	bool commits;
 	bool is_last; /* step of its stream's life */
 	bool is_due;  /* to be read, now or soon */
 	bool is_read;
 	char *out; /* what was read: [layers, start + span, num_kv, heads, dims] */
 };
 
+struct cmd_fork_ids {
+	int32_t source;
+	int32_t target;
+};
+
 struct cmd_batch {
+	bool commits;
 	int32_t num_rows;
+	int32_t num_pre_forks;
+	int32_t num_post_forks;
+	struct cmd_fork_ids pre_forks[QUIRE_FORKS_MAX];
+	struct cmd_fork_ids post_forks[QUIRE_FORKS_MAX];
 	int32_t num_work;
 	int64_t bytes; /* of the buffer */
 	char *buffer;  /* NULL: the step runs without work */

@@ -57,61 +57,82 @@ void cmd_check_destroy(struct cmd_check *check)
 		return;
 	quire_dstream_destroy(check->dstream);
 	cmd_streams_end(&check->streams);
+	cmd_contents_end(&check->contents);
 	free(check->scratch);
 	free(check);
 }
 
-/* ------------------------------------------------------------------ compare */
-
-int cmd_check_compare(struct cmd_check *check, uint64_t request, int32_t label,
-                      int64_t life, int64_t count, const char *rows, int64_t line)
-{
-	uint64_t seed = cmd_pattern_seed(request, label, (uint64_t)life);
-	int64_t layer_bytes = count * check->geometry->token_bytes;
-	struct cmd_pattern_fault fault;
-
-	for (int64_t layer = 0; layer < check->geometry->num_layers; layer++) {
-		if (cmd_pattern_compare(&check->pattern, seed, layer, count,
-		                        rows + layer * layer_bytes, check->scratch,
-		                        &fault))
-			continue;
-		cmd_tell(check->run->file, line,
-		         "request %" PRIu64 " label \"%s\" token %" PRId64
-		         " layer %" PRId64 " %s head %" PRId64 " dim %" PRId64
-		         ": expected %" PRId32 ", got %s%" PRId64,
-		         request, check->streams.labels[label], fault.position, layer,
-		         fault.is_value ? "V" : "K", fault.head, fault.dim,
-		         fault.expected, fault.got_is_integer ? "" : "bits ", fault.got);
-		return CMD_FAILED;
-	}
-	check->counts.rows++;
-	check->counts.tokens += count;
-	return CMD_DONE;
-}
-
 /* ------------------------------------------------------------------ lives */
+
+/* Will the step that reads a stream last do so?  What is held may be abandoned: no. */
+static bool is_read(struct cmd_check *check, const struct cmd_stream *stream)
+{
+	struct cmd_run *run = check->run;
+	const struct cmd_pending *pending;
+	struct quire_outcome outcome;
+
+	/* Settled ones are noted already. */
+	if (stream->read_by <= run->cursor)
+		return true;
+	pending = cmd_run_pending(run, stream->read_by - 1);
+	if (pending->ticket == 0 || cmd_fates_given(&run->fates) != NULL)
+		return false;
+	return cmd_run_wait(run, pending->ticket, QUIRE_STAGE_PLANNED, &outcome) ==
+	               QUIRE_OK &&
+	       outcome.refusal.status == QUIRE_OK;
+}
 
 /* A life is over: was all of it read?  The step that was to read it may be refused. */
 static int end_life(struct cmd_check *check, uint64_t request, int32_t label,
                     int64_t line)
 {
 	struct cmd_stream *stream = cmd_streams_find(&check->streams, request, label);
-	struct quire_outcome outcome;
+	struct cmd_run *run = check->run;
 	int code = CMD_DONE;
 
 	if (stream == NULL)
 		return CMD_DONE;
-	if (stream->read_ticket != 0 &&
-	    cmd_run_wait(check->run, stream->read_ticket, QUIRE_STAGE_PLANNED,
-	                 &outcome) == QUIRE_OK &&
-	    outcome.refusal.status != QUIRE_OK)
+	if (!is_read(check, stream))
 		stream->unread = true;
-	if (stream->unread) {
-		code = cmd_run_settle_all(check->run);
-		if (code == CMD_DONE)
-			code = cmd_check_read_now(check, stream, line);
-	}
+	if (stream->unread)
+		code = cmd_run_settle_all(run);
+	/* Behind a held step nothing ends a life that was: the trace is wrong. */
+	if (code == CMD_DONE && stream->unread && run->cursor == run->tail)
+		code = cmd_check_read_now(check, stream, line);
 	cmd_streams_drop(&check->streams, stream);
+	return code;
+}
+
+/* A stream is forked onto: another life begins.  One without a step goes on: nothing was
+ * written to it. */
+static int fork_onto(struct cmd_check *check, uint64_t request, int32_t label,
+                     int64_t line)
+{
+	struct cmd_stream *stream = cmd_streams_find(&check->streams, request, label);
+	int code = CMD_DONE;
+
+	if (stream != NULL && stream->steps == 0)
+		return CMD_DONE;
+	code = end_life(check, request, label, line);
+	if (code != CMD_DONE)
+		return code;
+	stream = cmd_streams_begin(&check->streams, request, label);
+	if (stream == NULL)
+		return cmd_check_refuse_memory();
+	stream->unread = true;
+	return CMD_DONE;
+}
+
+static int fork_list(struct cmd_check *check, const struct quire_step *step,
+                     const struct cmd_fork_ids *forks, int32_t num, int64_t line)
+{
+	int code = CMD_DONE;
+
+	for (int32_t f = 0; f < num; f++) {
+		for (int32_t i = 0; i < step->num_segments && code == CMD_DONE; i++)
+			code = fork_onto(check, step->segments[i].request,
+			                 forks[f].target, line);
+	}
 	return code;
 }
 
@@ -136,7 +157,7 @@ static struct cmd_stream *stream_of(struct cmd_check *check, const struct cmd_ro
 	return stream != NULL && stream->life == row->life ? stream : NULL;
 }
 
-/* Note every row of a step: where it starts, and whether it is to be read. */
+/* Note every row of a step: what it writes, and whether it is to be read. */
 static int note_rows(struct cmd_check *check, const struct quire_step *step,
                      struct cmd_batch *batch)
 {
@@ -157,25 +178,49 @@ static int note_rows(struct cmd_check *check, const struct quire_step *step,
 			.life = stream->life,
 			.span = segment->span,
 			.start = segment->at != QUIRE_AT_ANY ? segment->at
-		                                             : stream->length,
-			.commits = (step->flags & QUIRE_STEP_NO_COMMIT) == 0,
+		                                             : CMD_START_UNKNOWN,
+			.first = stream->written,
 			.is_last = cmd_streams_is_last(&check->streams, stream),
 			.is_due = stream->since_read >= READ_STEPS,
 			.seed = cmd_pattern_seed(segment->request, label,
 		                                 (uint64_t)stream->life),
 		};
+		stream->written += segment->span;
 		batch->num_rows++;
 	}
 	return CMD_DONE;
 }
 
-static bool starts_anywhere(const struct quire_step *step)
+static bool is_forked_onto(const struct cmd_batch *batch, int32_t label)
 {
-	for (int32_t i = 0; i < step->num_segments; i++) {
-		if (step->segments[i].at == QUIRE_AT_ANY)
+	for (int32_t i = 0; i < batch->num_pre_forks; i++) {
+		if (batch->pre_forks[i].target == label)
 			return true;
 	}
 	return false;
+}
+
+/* Where a row starts that is to be read and does not say so: known once all outcomes are,
+ * unless a fork of the step itself or a held step says. */
+static int find_starts(struct cmd_check *check, struct cmd_batch *batch)
+{
+	for (int32_t i = 0; i < batch->num_rows; i++) {
+		struct cmd_row *row = &batch->rows[i];
+		const struct cmd_content *content;
+		int code;
+
+		if (row->start != CMD_START_UNKNOWN || !(row->is_last || row->is_due) ||
+		    is_forked_onto(batch, row->label))
+			continue;
+		code = cmd_run_settle_all(check->run);
+		if (code != CMD_DONE)
+			return code;
+		if (check->run->cursor != check->run->tail)
+			continue;
+		content = cmd_contents_find(&check->contents, row->request, row->label);
+		row->start = content != NULL ? content->length : 0;
+	}
+	return CMD_DONE;
 }
 
 /* Steps that are settled make room for the buffers of this one. */
@@ -184,7 +229,7 @@ static int make_room(struct cmd_check *check, int64_t bytes)
 	int code = CMD_DONE;
 
 	while (code == CMD_DONE && check->bytes > 0 &&
-	       check->bytes + bytes > BYTES_ON_THE_WAY)
+	       check->bytes + bytes > BYTES_ON_THE_WAY && cmd_run_can_settle(check->run))
 		code = cmd_run_settle(check->run);
 	return code;
 }
@@ -205,18 +250,28 @@ static void mark_streams(struct cmd_check *check, const struct cmd_batch *batch)
 	}
 }
 
-static int prepare_step(struct cmd_check *check, const struct quire_trace_record *record,
-                        struct quire_step *step_out, struct cmd_batch *batch)
+/* The ids of a fork list; false: a label too many, the runtime refuses the step. */
+static bool note_forks(struct cmd_check *check, const struct quire_fork *forks,
+                       int32_t num, struct cmd_fork_ids *ids)
 {
-	enum cmd_plan_result result;
-	int code = note_rows(check, step_out, batch);
+	for (int32_t i = 0; i < num; i++) {
+		ids[i].source = cmd_streams_label(&check->streams, forks[i].source);
+		ids[i].target = cmd_streams_label(&check->streams, forks[i].target);
+		if (ids[i].source < 0 || ids[i].target < 0)
+			return false;
+	}
+	return true;
+}
 
-	if (code != CMD_DONE || batch->num_rows < step_out->num_segments)
-		return code;
-	result = cmd_batch_plan(batch, step_out, &check->streams, check->geometry,
-	                        check->tokens_most);
+static int plan_step(struct cmd_check *check, int64_t line, struct quire_step *step_out,
+                     struct cmd_batch *batch)
+{
+	enum cmd_plan_result result = cmd_batch_plan(batch, step_out, &check->streams,
+	                                             check->geometry, check->tokens_most);
+	int code;
+
 	if (result == CMD_PLAN_TOO_WIDE) {
-		cmd_tell(check->run->file, record->line,
+		cmd_tell(check->run->file, line,
 		         "--check writes every layer of every table, at most %d in a "
 		         "step, got %" PRId64 " layers and %" PRId32 " tables",
 		         QUIRE_WORK_MAX, check->geometry->num_layers,
@@ -237,23 +292,43 @@ static int prepare_step(struct cmd_check *check, const struct quire_trace_record
 	return CMD_DONE;
 }
 
-static int prepare_submit(struct cmd_check *check,
-                          const struct quire_trace_record *record,
+static int prepare_step(struct cmd_check *check, int64_t line,
+                        struct quire_step *step_out, struct cmd_batch *batch)
+{
+	int code;
+
+	if (!note_forks(check, step_out->pre_forks, step_out->num_pre_forks,
+	                batch->pre_forks) ||
+	    !note_forks(check, step_out->post_forks, step_out->num_post_forks,
+	                batch->post_forks))
+		return CMD_DONE;
+	batch->num_pre_forks = step_out->num_pre_forks;
+	batch->num_post_forks = step_out->num_post_forks;
+	batch->commits = (step_out->flags & QUIRE_STEP_NO_COMMIT) == 0;
+	code = fork_list(check, step_out, batch->pre_forks, batch->num_pre_forks, line);
+	if (code == CMD_DONE)
+		code = note_rows(check, step_out, batch);
+	if (code != CMD_DONE || batch->num_rows < step_out->num_segments)
+		return code;
+	code = find_starts(check, batch);
+	if (code == CMD_DONE)
+		code = plan_step(check, line, step_out, batch);
+	if (code == CMD_DONE)
+		code = fork_list(check, step_out, batch->post_forks,
+		                 batch->num_post_forks, line);
+	return code;
+}
+
+static int prepare_submit(struct cmd_check *check, int64_t line,
                           struct quire_step *step_out, struct cmd_batch **batch_out)
 {
-	struct cmd_batch *batch;
-	int code = CMD_DONE;
+	struct cmd_batch *batch = cmd_batch_create(quire_cache_device(check->cache),
+	                                           step_out->num_segments);
+	int code;
 
-	/* Lengths are known once all outcomes are. */
-	if (starts_anywhere(step_out))
-		code = cmd_run_settle_all(check->run);
-	if (code != CMD_DONE)
-		return code;
-	batch = cmd_batch_create(quire_cache_device(check->cache),
-	                         step_out->num_segments);
 	if (batch == NULL)
 		return cmd_check_refuse_memory();
-	code = prepare_step(check, record, step_out, batch);
+	code = prepare_step(check, line, step_out, batch);
 	if (code == CMD_DONE)
 		*batch_out = batch;
 	else
@@ -262,22 +337,31 @@ static int prepare_submit(struct cmd_check *check,
 }
 
 int cmd_check_prepare(struct cmd_check *check, const struct quire_trace_record *record,
-                      struct quire_step *step_out, struct cmd_batch **batch_out)
+                      struct quire_step *step_out, struct cmd_pending *pending)
 {
 	const struct quire_command *command = &record->command;
+	struct cmd_named *named = &pending->named;
 	int32_t label;
 	int code = CMD_DONE;
 
+	*named = (struct cmd_named){
+		.request = command->request,
+		.label = cmd_streams_label(&check->streams, command->label),
+		.tokens = command->tokens,
+	};
 	if (cmd_run_is_refused(check->run, record))
 		return CMD_DONE;
 	switch (command->kind) {
 	case QUIRE_COMMAND_OPEN:
+	case QUIRE_COMMAND_REWIND:
+	case QUIRE_COMMAND_RELEASE_FRONT:
+	case QUIRE_COMMAND_PROMOTE:
+	case QUIRE_COMMAND_ABANDON:
 		break;
 	case QUIRE_COMMAND_SUBMIT:
-		return prepare_submit(check, record, step_out, batch_out);
+		return prepare_submit(check, record->line, step_out, &pending->batch);
 	case QUIRE_COMMAND_RESET:
-		label = cmd_streams_label(&check->streams, command->label);
-		return end_life(check, command->request, label, record->line);
+		return end_life(check, command->request, named->label, record->line);
 	case QUIRE_COMMAND_CLOSE:
 		for (label = 0; label < check->streams.num_labels && code == CMD_DONE;
 		     label++)
@@ -288,45 +372,13 @@ int cmd_check_prepare(struct cmd_check *check, const struct quire_trace_record *
 }
 
 void cmd_check_given(struct cmd_check *check, const struct cmd_batch *batch,
-                     uint64_t ticket, bool is_on_record)
+                     uint64_t index, bool is_on_record)
 {
 	for (int32_t i = 0; i < batch->num_rows; i++) {
 		const struct cmd_row *row = &batch->rows[i];
+		struct cmd_stream *stream = stream_of(check, row);
 
-		if (row->is_read)
-			stream_of(check, row)->read_ticket = is_on_record ? 0 : ticket;
+		if (row->is_read && stream != NULL)
+			stream->read_by = is_on_record ? 0 : index + 1;
 	}
-}
-
-/* ------------------------------------------------------------------ settle */
-
-static int settle_row(struct cmd_check *check, const struct cmd_row *row, int64_t line,
-                      enum quire_status status)
-{
-	struct cmd_stream *stream = stream_of(check, row);
-
-	if (status != QUIRE_OK) {
-		if (stream != NULL && row->is_read)
-			stream->unread = true;
-		return CMD_DONE;
-	}
-	if (stream != NULL && row->commits)
-		stream->length = row->start + row->span;
-	if (!row->is_read)
-		return CMD_DONE;
-	return cmd_check_compare(check, row->request, row->label, row->life,
-	                         row->start + row->span, row->out, line);
-}
-
-int cmd_check_settle(struct cmd_check *check, struct cmd_batch *batch, int64_t line,
-                     enum quire_status status)
-{
-	int code = CMD_DONE;
-
-	for (int32_t i = 0; i < batch->num_rows && code == CMD_DONE; i++)
-		code = settle_row(check, &batch->rows[i], line, status);
-	if (batch->buffer != NULL)
-		check->bytes -= batch->bytes;
-	cmd_batch_free(batch);
-	return code;
 }

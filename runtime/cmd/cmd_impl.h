@@ -6,6 +6,7 @@
  * name; a fault is told once, as one line on standard error, by whoever finds it, and
  * from there on travels as an exit code.
  */
+#include <quire/plans/step.h>
 #include <quire/runtime/status.h>
 
 #include <argp.h>
@@ -25,6 +26,10 @@ int cmd_replay(int argc, char **argv);
 int cmd_import(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_stress(int argc, char **argv);
+
+/* The names of a trace's commands, by kind. */
+#define CMD_KINDS (QUIRE_COMMAND_ABANDON + 1)
+extern const char *const cmd_kind_names[CMD_KINDS];
 
 /* ------------------------------------------------------------------ options.c */
 

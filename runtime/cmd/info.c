@@ -70,17 +70,22 @@ static const struct argp argp = {
 
 /* ------------------------------------------------------------------ a plan trace */
 
-static const char *const kind_names[] = {
+const char *const cmd_kind_names[CMD_KINDS] = {
 	[QUIRE_COMMAND_OPEN] = "open",
 	[QUIRE_COMMAND_CLOSE] = "close",
 	[QUIRE_COMMAND_SUBMIT] = "submit",
 	[QUIRE_COMMAND_RESET] = "reset",
+	[QUIRE_COMMAND_REWIND] = "rewind",
+	[QUIRE_COMMAND_RELEASE_FRONT] = "release_front",
+	[QUIRE_COMMAND_PROMOTE] = "promote",
+	[QUIRE_COMMAND_ABANDON] = "abandon",
 };
-#define NUM_KINDS ((int32_t)(sizeof(kind_names) / sizeof(kind_names[0])))
 
 struct plan_counts {
-	int64_t kinds[NUM_KINDS];
+	int64_t kinds[CMD_KINDS];
 	int64_t commands;
+	int64_t speculative; /* submits */
+	int64_t forks;       /* pairs of them */
 	int64_t segments;
 	int64_t tokens;
 	int64_t outcomes; /* commands recorded with one */
@@ -98,6 +103,8 @@ static void count_record(struct plan_counts *counts,
 	counts->refused += record->has_outcome && record->outcome.status != QUIRE_OK;
 	if (record->command.kind != QUIRE_COMMAND_SUBMIT)
 		return;
+	counts->speculative += (step->flags & QUIRE_STEP_SPECULATIVE) != 0;
+	counts->forks += step->num_pre_forks + step->num_post_forks;
 	counts->segments += step->num_segments;
 	for (int32_t i = 0; i < step->num_segments; i++)
 		counts->tokens += step->segments[i].span;
@@ -143,11 +150,14 @@ static int print_plan(const struct info_options *options,
 		return CMD_BAD;
 	report_header(report, header);
 	cmd_report_count(report, "commands", "commands", counts->commands);
-	cmd_report_kinds(report, "commands_by_kind", "commands by kind", kind_names,
-	                 counts->kinds, NUM_KINDS);
+	cmd_report_kinds(report, "commands_by_kind", "commands by kind", cmd_kind_names,
+	                 counts->kinds, CMD_KINDS);
 	cmd_report_count(report, "requests", "requests opened",
 	                 counts->kinds[QUIRE_COMMAND_OPEN]);
 	cmd_report_count(report, "steps", "steps", counts->kinds[QUIRE_COMMAND_SUBMIT]);
+	cmd_report_count(report, "speculative", "speculative of them",
+	                 counts->speculative);
+	cmd_report_count(report, "forks", "forks", counts->forks);
 	cmd_report_count(report, "segments", "segments", counts->segments);
 	cmd_report_count(report, "tokens", "tokens", counts->tokens);
 	cmd_report_count(report, "outcomes", "outcomes recorded", counts->outcomes);

@@ -7,6 +7,10 @@ quire_SOURCES = \
 	%D%/check.c \
 	%D%/check_impl.h \
 	%D%/cmd_impl.h \
+	%D%/content.c \
+	%D%/content_impl.h \
+	%D%/fates.c \
+	%D%/fates_impl.h \
 	%D%/fault.c \
 	%D%/import.c \
 	%D%/info.c \
@@ -21,6 +25,8 @@ quire_SOURCES = \
 	%D%/report.c \
 	%D%/reread.c \
 	%D%/run.c \
+	%D%/settle.c \
+	%D%/speculate.c \
 	%D%/streams.c \
 	%D%/streams_impl.h \
 	%D%/stress.c \
@@ -31,6 +37,7 @@ quire_SOURCES = \
 	%D%/stress_run.c \
 	%D%/stress_work.c \
 	%D%/summary.c \
+	%D%/verify.c \
 	%D%/walk.c
 quire_LDADD = libquire_core.la $(JANSSON_LIBS)
 dist_man1_MANS = docs/quire.1

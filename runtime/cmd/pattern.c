@@ -138,8 +138,8 @@ static void describe(const struct cmd_pattern *pattern, const void *wanted,
 		fault->got = bits;
 }
 
-bool cmd_pattern_compare(const struct cmd_pattern *pattern, uint64_t seed, int64_t layer,
-                         int64_t count, const void *rows, void *scratch,
+bool cmd_pattern_compare(const struct cmd_pattern *pattern, uint64_t seed, int64_t first,
+                         int64_t layer, int64_t count, const void *rows, void *scratch,
                          struct cmd_pattern_fault *fault_out)
 {
 	const char *got = rows;
@@ -148,7 +148,8 @@ bool cmd_pattern_compare(const struct cmd_pattern *pattern, uint64_t seed, int64
 		int64_t position = i / pattern->num_kv;
 		int is_value = (int)(i % pattern->num_kv);
 
-		cmd_pattern_fill(pattern, seed, position, layer, is_value, scratch);
+		cmd_pattern_fill(pattern, seed, first + position, layer, is_value,
+		                 scratch);
 		if (memcmp(scratch, got, (size_t)pattern->row_bytes) == 0)
 			continue;
 		fault_out->position = position;

@@ -5,8 +5,9 @@
  * The pattern that replay --check writes and looks for: every element of every row is a
  * small integer, -128..127, which all dtypes of two bytes and more hold exactly, or any
  * byte of the others (rows of the cache's own dtype are copied).  It depends on the
- * stream, on which life of it (a reset begins a new one), and on the token's position,
- * layer, K or V, head and dim; so a row that belongs elsewhere, or was left over, does not
+ * stream, on which life of it (a reset begins a new one), on the token's number in that
+ * life (counted as written: a token that is rewound is not written again), layer, K or V,
+ * head and dim; so a row that belongs elsewhere, or was left over, does not
  * pass.
  */
 #include <quire/kernels/layout.h>
@@ -27,7 +28,7 @@ struct cmd_pattern {
 
 /* Where a read differs from the pattern. */
 struct cmd_pattern_fault {
-	int64_t position;
+	int64_t position; /* in what was read */
 	int64_t head;
 	int64_t dim;
 	int32_t is_value; /* 1 in V, 0 in K */
@@ -47,13 +48,13 @@ void cmd_pattern_fill(const struct cmd_pattern *pattern, uint64_t seed, int64_t 
                       int64_t layer, int is_value, void *row);
 
 /*
- * cmd_pattern_compare - are tokens [0, count) of one layer as written?
+ * cmd_pattern_compare - are tokens [first, first + count) of one layer as written?
  * @rows:    borrowed, [count, num_kv, num_kv_heads, head_dim]
  * @scratch: filled, row_bytes
  * Returns:  true; false: @fault_out is filled with the first difference.
  */
-bool cmd_pattern_compare(const struct cmd_pattern *pattern, uint64_t seed, int64_t layer,
-                         int64_t count, const void *rows, void *scratch,
+bool cmd_pattern_compare(const struct cmd_pattern *pattern, uint64_t seed, int64_t first,
+                         int64_t layer, int64_t count, const void *rows, void *scratch,
                          struct cmd_pattern_fault *fault_out);
 
 #endif

@@ -19,6 +19,10 @@
 #define DELAY_POLLS 8
 #define DELAY_NS    50000
 
+/* Commands queued at least, and rows of all of them. */
+#define QUEUED_MIN  64
+#define QUEUED_ROWS (1 << 20)
+
 enum {
 	KEY_DEVICE = 256,
 	KEY_DEPTH,
@@ -32,8 +36,8 @@ enum {
 };
 
 static const struct argp_option option_list[] = {
-	{"device", KEY_DEVICE, "NAME", 0, "cpu, cpu:inline, cpu:N, cuda[:N][+checks] (cpu)",
-         0},
+	{"device", KEY_DEVICE, "NAME", 0,
+         "cpu, cpu:inline, cpu:N, cuda[:N][+checks] (cpu)", 0},
 	{"depth", KEY_DEPTH, "N", 0, "Plan slots, 1..64 (2)", 0},
 	{"pages", KEY_PAGES, "N", 0,
          "Pages of the pool in place of the trace's; no outcomes are compared then", 0},
@@ -226,6 +230,16 @@ static int make_shape(const struct cmd_run *run, struct quire_shape *shape_out)
 	return check_memory(run, shape_out);
 }
 
+/* So many commands wait behind a held step, as far as their rows take a bounded room. */
+static int32_t commands_max(int64_t rows_max)
+{
+	int64_t most = QUEUED_ROWS / rows_max;
+
+	return (int32_t)(most < QUEUED_MIN   ? QUEUED_MIN
+	                 : most > CMD_WINDOW ? CMD_WINDOW
+	                                     : most);
+}
+
 static void make_config(const struct cmd_run *run, struct delays *delays,
                         struct quire_cache *cache, struct quire_runtime_config *config)
 {
@@ -237,7 +251,9 @@ static void make_config(const struct cmd_run *run, struct delays *delays,
 	config->sink = header->sink;
 	config->digests = options->digests;
 	config->depth = (int32_t)options->depth;
-	config->tickets_max = 4 * CMD_WINDOW;
+	config->tickets_max = 4 * CMD_PENDING;
+	config->speculative_max = QUIRE_SPECULATIVE_MAX;
+	config->commands_max = commands_max(header->rows_max);
 	config->requests_max = (int32_t)header->requests_max;
 	config->request_labels_max = (int32_t)header->request_labels_max;
 	config->rows_max = (int32_t)header->rows_max;
@@ -310,7 +326,7 @@ static int replay_cache(struct cmd_run *run, const char *path, struct quire_cach
 		         "the runtime was shut down before its replay was over");
 	quire_runtime_destroy(run->runtime);
 	for (; run->head != run->tail; run->head++)
-		cmd_batch_free(run->pending[run->head % CMD_WINDOW].batch);
+		cmd_batch_free(cmd_run_pending(run, run->head)->batch);
 	cmd_check_destroy(run->check);
 	return code;
 }
@@ -369,8 +385,9 @@ int cmd_replay(int argc, char **argv)
 	if (code != CMD_DONE || options.common.help)
 		return code;
 	run = calloc(1, sizeof(*run));
-	if (run == NULL) {
+	if (run == NULL || !cmd_fates_init(&run->fates)) {
 		cmd_tell(NULL, 0, "no memory for a replay");
+		free(run);
 		return CMD_BAD;
 	}
 	run->options = &options;
@@ -381,6 +398,7 @@ int cmd_replay(int argc, char **argv)
 		code = replay_input(run, &input);
 		cmd_input_close(&input);
 	}
+	cmd_fates_end(&run->fates);
 	free(run);
 	return code;
 }

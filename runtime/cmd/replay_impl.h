@@ -5,12 +5,21 @@
  * A replay: commands go from the trace to a runtime, their outcomes come back in order,
  * some way behind, so that the planner really is ahead.
  *
- *   replay.c  options, and everything a replay needs, made and ended
- *   run.c     the way there and back: give a command, settle an outcome
- *   summary.c what a run comes to
- *   check.c   --check: what is written, what is read, whether it is right
+ *   replay.c    options, and everything a replay needs, made and ended
+ *   run.c       the way there: give a command
+ *   speculate.c speculative submits, promotes and abandons
+ *   fates.c     which of them rests on which
+ *   settle.c    the way back: compare an outcome, record it
+ *   summary.c   what a run comes to
+ *   check.c     --check: what is written, what is read, whether it is right
+ *
+ * On the way back a command is *settled* (what became of it is known, its reads are
+ * verified), then *closed* (compared, recorded, digested).  Both go in order; but a
+ * speculative step that was refused, its fate open, is settled and not closed: whatever
+ * its fate, nothing of it remains.  One that is held lets nothing behind it be settled.
  */
 #include "runtime/cmd/cmd_impl.h"
+#include "runtime/cmd/fates_impl.h"
 
 #include <quire/plans/trace.h>
 #include <quire/runtime/runtime.h>
@@ -18,8 +27,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Commands given and not settled, at most; the runtime remembers more tickets. */
+/* Commands given and not settled, where nothing is held ... */
 #define CMD_WINDOW 1024
+
+/* ... and not closed, at most: so many may follow a speculative submit until its fate is
+ * known.  The runtime remembers more tickets, and CMD_FATES is more. */
+#define CMD_PENDING 4096
 
 /* Statuses are 0..CMD_STATUSES-1. */
 #define CMD_STATUSES (QUIRE_END + 1)
@@ -42,15 +55,29 @@ struct cmd_replay_options {
 	bool digests;
 };
 
+/* What --check keeps of a command that is no submit. */
+struct cmd_named {
+	uint64_t request;
+	int32_t label; /* an id */
+	int32_t tokens;
+};
+
 /* A command on its way. */
 struct cmd_pending {
-	uint64_t ticket;  /* 0: refused at once, `got` says how; or left out */
+	uint64_t ticket;  /* 0: not given, or refused at once: see `got` */
 	bool is_left_out; /* recorded as without effect: not given at all */
+	bool is_planned;  /* a held step: it is known that it was not refused */
+	bool is_unclosed; /* settled with an outcome that is not the final one */
 	int64_t line;
 	enum quire_command_kind kind;
 	bool has_expected;
 	struct quire_trace_outcome expected;
 	struct quire_refusal got;
+	struct quire_trace_outcome settled;
+	struct cmd_fate *fate; /* of a speculative submit; NULL otherwise */
+	uint64_t base_ticket;  /* of what it rests on here; 0: nothing */
+	uint64_t base;         /* its base's id, for the record; 0: none */
+	struct cmd_named named;
 	struct cmd_batch *batch; /* of a submit under --check; NULL otherwise */
 };
 
@@ -67,9 +94,11 @@ struct cmd_run {
 	uint64_t digest;
 	int64_t compared; /* outcomes found as recorded */
 	int64_t statuses[CMD_STATUSES];
-	uint64_t head; /* oldest command not settled ... */
-	uint64_t tail; /* ... and the next one given, both counted from 0 */
-	struct cmd_pending pending[CMD_WINDOW];
+	struct cmd_fates fates;
+	uint64_t head;   /* oldest command not closed, ... */
+	uint64_t cursor; /* ... not settled, ... */
+	uint64_t tail;   /* ... and the next one given, all counted from 0 */
+	struct cmd_pending pending[CMD_PENDING];
 };
 
 /* ------------------------------------------------------------------ run.c */
@@ -79,9 +108,9 @@ struct cmd_run {
 /* Give all commands of the trace, settle all outcomes. */
 int cmd_run_all(struct cmd_run *run);
 
-/* Settle the oldest command, or all that were given. */
-int cmd_run_settle(struct cmd_run *run);
-int cmd_run_settle_all(struct cmd_run *run);
+/* Give one command to the runtime.  CMD_FAILED: it cannot be given, ever. */
+int cmd_run_give(struct cmd_run *run, const struct quire_command *command,
+                 struct cmd_pending *pending);
 
 /* Wait until a ticket has come as far as a stage; a single thread drives meanwhile. */
 enum quire_status cmd_run_wait(struct cmd_run *run, uint64_t ticket,
@@ -89,6 +118,40 @@ enum quire_status cmd_run_wait(struct cmd_run *run, uint64_t ticket,
 
 /* Wait until all pages given up have gone back. */
 void cmd_run_rest(struct cmd_run *run);
+
+/* ------------------------------------------------------------------ settle.c */
+
+static inline struct cmd_pending *cmd_run_pending(struct cmd_run *run, uint64_t index)
+{
+	return &run->pending[index % CMD_PENDING];
+}
+
+/* Can another command be settled?  Not when all are, or when the next is held. */
+bool cmd_run_can_settle(struct cmd_run *run);
+
+/* Settle the next command, which can be; close what can be. */
+int cmd_run_settle(struct cmd_run *run);
+
+/* Settle all that can be. */
+int cmd_run_settle_all(struct cmd_run *run);
+
+/* Tell that a command came to something else than expected; answers CMD_FAILED. */
+int cmd_run_diverge(struct cmd_run *run, int64_t line, const char *what);
+
+/* ------------------------------------------------------------------ speculate.c */
+
+/* A speculative submit: give it, or do not where its base says what becomes of it. */
+int cmd_run_speculate(struct cmd_run *run, const struct quire_trace_record *record,
+                      const struct quire_command *command, struct cmd_pending *pending);
+
+/* A promote or an abandon. */
+int cmd_run_decide(struct cmd_run *run, const struct quire_command *command,
+                   struct cmd_pending *pending);
+
+/* The trace is over: abandon what is open. */
+int cmd_run_abandon_all(struct cmd_run *run);
+
+/* ------------------------------------------------------------------ run.c */
 
 /* Was the command recorded as refused for want of time?  It has no effect here either. */
 bool cmd_run_is_left_out(const struct quire_trace_record *record);
@@ -118,18 +181,19 @@ int cmd_check_create(struct cmd_run *run, const char *path, struct quire_cache *
                      struct cmd_check **check_out);
 void cmd_check_destroy(struct cmd_check *check);
 
-/* Before a command is given: @step_out is the step with its work, @batch_out what to keep
- * until it is settled; both are left alone when there is nothing to add.  May settle
- * older ones. */
+/* Before a command is given: @step_out is the step with its work, named and batch of
+ * @pending what to keep until it is settled; all are left alone when there is nothing to
+ * add.  May settle older ones. */
 int cmd_check_prepare(struct cmd_check *check, const struct quire_trace_record *record,
-                      struct quire_step *step_out, struct cmd_batch **batch_out);
+                      struct quire_step *step_out, struct cmd_pending *pending);
 
-/* It was given: the ticket that its reads depend on. */
+/* It was given, or not, as command @index of the run. */
 void cmd_check_given(struct cmd_check *check, const struct cmd_batch *batch,
-                     uint64_t ticket, bool is_on_record);
+                     uint64_t index, bool is_on_record);
 
-/* It has retired, or was refused: verify what it read.  @batch is given. */
-int cmd_check_settle(struct cmd_check *check, struct cmd_batch *batch, int64_t line,
+/* It has retired, or was refused: verify what it read, note what the streams hold.  Its
+ * batch is given. */
+int cmd_check_settle(struct cmd_check *check, struct cmd_pending *pending,
                      enum quire_status status);
 
 /* The trace is over: read what no step has read.  All commands are settled. */

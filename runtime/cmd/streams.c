@@ -71,7 +71,7 @@ static bool grow(struct cmd_streams *streams)
 	return true;
 }
 
-static struct cmd_stream *begin_life(struct cmd_streams *streams, uint64_t request,
+struct cmd_stream *cmd_streams_begin(struct cmd_streams *streams, uint64_t request,
                                      int32_t label)
 {
 	struct cmd_stream *stream = malloc(sizeof(*stream));
@@ -97,7 +97,7 @@ struct cmd_stream *cmd_streams_step(struct cmd_streams *streams, uint64_t reques
 	struct cmd_stream *stream = cmd_streams_find(streams, request, label);
 
 	if (stream == NULL)
-		stream = begin_life(streams, request, label);
+		stream = cmd_streams_begin(streams, request, label);
 	if (stream == NULL)
 		return NULL;
 	stream->steps++;

@@ -2,9 +2,11 @@
 #ifndef QUIRE_RUNTIME_CMD_STREAMS_IMPL_H
 #define QUIRE_RUNTIME_CMD_STREAMS_IMPL_H
 /*
- * What replay --check knows of each stream, from the commands and their outcomes alone.
+ * What replay --check knows of each stream as commands are given (what it holds is known
+ * later: content_impl.h).
  *
- * A stream's *life* goes from its first step to a reset or close.  The trace is walked
+ * A stream's *life* goes from its first step, or a fork onto it, to a reset, a close or
+ * another fork onto it.  The trace is walked
  * twice: the first walk counts the steps of every life, so that the second knows a life's
  * last step when it comes.  Lives are numbered as they begin, the same in both walks.
  */
@@ -17,11 +19,12 @@ struct cmd_stream {
 	uint64_t request;
 	int32_t label;
 	int64_t life;
-	int32_t steps;        /* of this life, so far */
-	int32_t since_read;   /* of them, since one that reads it whole */
-	int64_t length;       /* by the outcomes settled so far */
-	uint64_t read_ticket; /* newest step that reads it; 0: none, or one on record */
-	bool unread;          /* something was written since */
+	int32_t steps;      /* of this life, so far */
+	int32_t since_read; /* of them, since one that reads it whole */
+	int64_t written;    /* tokens of this life's pattern that steps were given */
+	uint64_t
+		read_by; /* newest command that reads it, from 1; 0: none, or on record */
+	bool unread;     /* something was written or forked since */
 };
 
 struct cmd_streams {
@@ -48,6 +51,10 @@ struct cmd_stream *cmd_streams_find(struct cmd_streams *streams, uint64_t reques
 /* One more step of a stream, whose life begins with it if need be; NULL: no memory. */
 struct cmd_stream *cmd_streams_step(struct cmd_streams *streams, uint64_t request,
                                     int32_t label);
+
+/* A fork onto a stream that has none: its life begins; NULL: no memory. */
+struct cmd_stream *cmd_streams_begin(struct cmd_streams *streams, uint64_t request,
+                                     int32_t label);
 
 /* In the second walk: is the step just counted the last one of its life? */
 bool cmd_streams_is_last(const struct cmd_streams *streams,

@@ -3,24 +3,63 @@
 
 #include "runtime/cmd/check_impl.h"
 
+static void drop(struct cmd_streams *streams, uint64_t request, int32_t label)
+{
+	cmd_streams_drop(streams, cmd_streams_find(streams, request, label));
+}
+
+/* Lives that forks begin and end, as the second walk has them (fork_onto). */
+static bool count_forks(struct cmd_streams *streams, const struct quire_step *step,
+                        const struct quire_fork *forks, int32_t num)
+{
+	for (int32_t f = 0; f < num; f++) {
+		int32_t label = cmd_streams_label(streams, forks[f].target);
+
+		for (int32_t i = 0; i < step->num_segments; i++) {
+			uint64_t request = step->segments[i].request;
+			struct cmd_stream *stream =
+				cmd_streams_find(streams, request, label);
+
+			if (stream != NULL && stream->steps == 0)
+				continue;
+			cmd_streams_drop(streams, stream);
+			if (cmd_streams_begin(streams, request, label) == NULL)
+				return false;
+		}
+	}
+	return true;
+}
+
+/* Has a list a label too many?  Then the runtime refuses the step. */
+static bool is_too_many(struct cmd_streams *streams, const struct quire_fork *forks,
+                        int32_t num)
+{
+	for (int32_t f = 0; f < num; f++) {
+		if (cmd_streams_label(streams, forks[f].source) < 0 ||
+		    cmd_streams_label(streams, forks[f].target) < 0)
+			return true;
+	}
+	return false;
+}
+
 /* Rows behind a label too many are not counted: the runtime refuses the step. */
 static bool count_step(struct cmd_streams *streams, const struct quire_step *step)
 {
+	if (is_too_many(streams, step->pre_forks, step->num_pre_forks) ||
+	    is_too_many(streams, step->post_forks, step->num_post_forks))
+		return true;
+	if (!count_forks(streams, step, step->pre_forks, step->num_pre_forks))
+		return false;
 	for (int32_t i = 0; i < step->num_segments; i++) {
 		const struct quire_segment *segment = &step->segments[i];
 		int32_t label = cmd_streams_label(streams, segment->label);
 
 		if (label < 0)
-			break;
+			return true;
 		if (cmd_streams_step(streams, segment->request, label) == NULL)
 			return false;
 	}
-	return true;
-}
-
-static void drop(struct cmd_streams *streams, uint64_t request, int32_t label)
-{
-	cmd_streams_drop(streams, cmd_streams_find(streams, request, label));
+	return count_forks(streams, step, step->post_forks, step->num_post_forks);
 }
 
 /* Count one command; false: no memory. */
@@ -34,6 +73,10 @@ static bool count_record(struct cmd_check *check, const struct quire_trace_recor
 		return true;
 	switch (command->kind) {
 	case QUIRE_COMMAND_OPEN:
+	case QUIRE_COMMAND_REWIND:
+	case QUIRE_COMMAND_RELEASE_FRONT:
+	case QUIRE_COMMAND_PROMOTE:
+	case QUIRE_COMMAND_ABANDON:
 		break;
 	case QUIRE_COMMAND_SUBMIT:
 		return count_step(streams, command->step);

@@ -5,7 +5,8 @@ check_PROGRAMS += \
 	%D%/test_import \
 	%D%/test_plan \
 	%D%/test_requests \
-	%D%/test_trace
+	%D%/test_trace \
+	%D%/test_trace_refused
 
 TESTS += \
 	%D%/test_digest \
@@ -13,7 +14,8 @@ TESTS += \
 	%D%/test_import \
 	%D%/test_plan \
 	%D%/test_requests \
-	%D%/test_trace
+	%D%/test_trace \
+	%D%/test_trace_refused
 
 %C%_test_digest_SOURCES = %D%/test_digest.c %D%/random_plan.h
 %C%_test_digest_LDADD = $(TEST_LIBS)
@@ -35,9 +37,15 @@ TESTS += \
 %C%_test_requests_LDADD = $(TEST_LIBS)
 %C%_test_requests_CFLAGS = $(TEST_CFLAGS)
 
-%C%_test_trace_SOURCES = %D%/test_trace.c %D%/random_plan.h %D%/temporary.h
+%C%_test_trace_SOURCES = %D%/test_trace.c %D%/random_plan.h %D%/random_trace.h \
+	%D%/temporary.h
 %C%_test_trace_LDADD = $(TEST_LIBS)
 %C%_test_trace_CFLAGS = $(TEST_CFLAGS)
+
+%C%_test_trace_refused_SOURCES = %D%/test_trace_refused.c %D%/random_plan.h \
+	%D%/random_trace.h %D%/temporary.h
+%C%_test_trace_refused_LDADD = $(TEST_LIBS)
+%C%_test_trace_refused_CFLAGS = $(TEST_CFLAGS)
 
 bench_programs += %D%/bench_plan
 %C%_bench_plan_SOURCES = %D%/bench_plan.c

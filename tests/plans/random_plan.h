@@ -14,6 +14,7 @@
 
 #define RANDOM_VIEWS_MAX 40
 #define RANDOM_LABELS    6
+#define RANDOM_COPIES    4 /* at most, before the work and behind it */
 
 /* Label ids 0..RANDOM_LABELS-1 are segments' labels, the next ones names of combined. */
 static const char random_label_names[RANDOM_LABELS + 2][QUIRE_LABEL_BYTES] = {
@@ -150,6 +151,7 @@ static inline void random_slot(struct random_plan *random)
 	limits.pages_max = pages;
 	if (random_in(&random->seed, 0, 1) == 0)
 		limits.block_width = widest + random_in(&random->seed, 1, 3);
+	limits.copies_max = 2 * RANDOM_COPIES;
 	limits.work_max = random_in(&random->seed, 0, 3);
 	limits.user_bytes = random_in(&random->seed, 0, 200);
 	ck_assert_int_eq(quire_slot_layout_init(&limits, &random->layout, NULL),
@@ -164,6 +166,19 @@ static inline void random_build(struct random_plan *random)
 	quire_plan_build(&random->plan, &random->grouping, random->views,
 	                 random->num_views, random->page_size, random->bucket_rows,
 	                 random->bucket_tokens, random->row_of_view);
+}
+
+static inline void random_copies(struct random_plan *random)
+{
+	struct quire_plan *plan = &random->plan;
+
+	plan->num_pre_copies = random_in(&random->seed, 0, RANDOM_COPIES);
+	plan->num_post_copies = random_in(&random->seed, 0, RANDOM_COPIES);
+	for (int32_t i = 0; i < plan->num_pre_copies + plan->num_post_copies; i++) {
+		plan->copy_source[i] = random_in(&random->seed, 0, 1 << 20);
+		plan->copy_target[i] = random_in(&random->seed, 0, 1 << 20);
+		plan->copy_end[i] = random_in(&random->seed, 1, random->page_size);
+	}
 }
 
 static inline void random_plan_make(struct random_plan *random, uint64_t seed)
@@ -190,6 +205,7 @@ static inline void random_plan_make(struct random_plan *random, uint64_t seed)
 	                                     random->num_combined, RANDOM_LABELS, NULL),
 	                 QUIRE_OK);
 	random_build(random);
+	random_copies(random);
 }
 
 static inline void random_plan_end(struct random_plan *random)

@@ -85,6 +85,17 @@ static void add_table(struct bytes *bytes, const struct quire_plan *plan,
 	}
 }
 
+static void add_copies(struct bytes *bytes, const struct quire_plan *plan, int32_t first,
+                       int32_t n)
+{
+	add_i32(bytes, n);
+	for (int32_t i = first; i < first + n; i++) {
+		add_i32(bytes, plan->copy_source[i]);
+		add_i32(bytes, plan->copy_target[i]);
+		add_i32(bytes, plan->copy_end[i]);
+	}
+}
+
 static uint64_t naive_digest(const struct quire_plan *plan)
 {
 	struct bytes bytes = {NULL, 0, 0};
@@ -93,8 +104,8 @@ static uint64_t naive_digest(const struct quire_plan *plan)
 	add_i32(&bytes, plan->num_tables);
 	for (int32_t t = 0; t < plan->num_tables; t++)
 		add_table(&bytes, plan, &plan->tables[t]);
-	add_i32(&bytes, 0);
-	add_i32(&bytes, 0);
+	add_copies(&bytes, plan, 0, plan->num_pre_copies);
+	add_copies(&bytes, plan, plan->num_pre_copies, plan->num_post_copies);
 	digest = XXH3_64bits(bytes.data, bytes.size);
 	free(bytes.data);
 	return digest;
@@ -158,7 +169,7 @@ START_TEST(the_digest_of_a_tiny_plan_is_that_of_bytes_written_by_hand)
 		{.request = 6, .label = 1, .length = 4, .pages = cfg_pages},
 	};
 	const int32_t labels[] = {0, 1};
-	struct quire_slot_limits limits = {2, 2, 3, 2, 4, 1, 10};
+	struct quire_slot_limits limits = {2, 2, 3, 2, 4, 0, 1, 10};
 	struct quire_slot_layout layout;
 	struct quire_grouping grouping;
 	struct quire_plan plan;
@@ -211,6 +222,25 @@ static void flip_each_entry(struct quire_plan *plan, struct quire_table *table)
 	flip_and_back(plan, &table->name, 1, 4);
 }
 
+static void flip_copies(struct quire_plan *plan)
+{
+	int32_t copies = plan->num_pre_copies + plan->num_post_copies;
+
+	flip_and_back(plan, plan->copy_source, copies, 4);
+	flip_and_back(plan, plan->copy_target, copies, 4);
+	flip_and_back(plan, plan->copy_end, copies, 4);
+	if (copies > 0) { /* which side of the work a copy stands on counts, too */
+		uint64_t before = quire_plan_digest(plan);
+		int32_t pre = plan->num_pre_copies;
+
+		plan->num_pre_copies = pre > 0 ? pre - 1 : pre + 1;
+		plan->num_post_copies = copies - plan->num_pre_copies;
+		SAME(quire_plan_digest(plan) != before, true);
+		plan->num_pre_copies = pre;
+		plan->num_post_copies = copies - pre;
+	}
+}
+
 START_TEST(any_changed_entry_changes_the_digest)
 {
 	for (uint64_t seed = 0; seed < 10; seed++) {
@@ -219,6 +249,7 @@ START_TEST(any_changed_entry_changes_the_digest)
 		random_plan_make(&random, 60000 + seed);
 		for (int32_t t = 0; t < random.plan.num_tables; t++)
 			flip_each_entry(&random.plan, &random.plan.tables[t]);
+		flip_copies(&random.plan);
 		random_plan_end(&random);
 	}
 }
@@ -238,7 +269,7 @@ START_TEST(what_is_not_named_is_not_in_the_digest)
 		if (table->block_table != NULL)
 			table->block_table[0] += 1;
 		memset(random.plan.user, 0, (size_t)random.plan.user_bytes);
-		random.plan.num_copies = (int32_t)random.layout.limits.work_max;
+		random.plan.num_work_copies = (int32_t)random.layout.limits.work_max;
 		random.plan.ticket = 9;
 		random.plan.step = 9;
 		ck_assert_uint_eq(quire_plan_digest(&random.plan), before);

@@ -193,6 +193,8 @@ static void check_record(struct checker *checker, const struct quire_trace_recor
 		checker->states[row] = CLOSED;
 		checker->closed++;
 		break;
+	default:
+		ck_abort_msg("an importer has no use for kind %d", record->command.kind);
 	}
 }
 

@@ -165,6 +165,9 @@ static void mark(char *used, const struct quire_plan *plan, const void *start,
 
 static void mark_used(char *used, const struct quire_plan *plan)
 {
+	int64_t copies = (int64_t)plan->num_pre_copies + plan->num_post_copies +
+	                 plan->num_work_copies;
+
 	for (int32_t t = 0; t < plan->num_tables; t++) {
 		const struct quire_table *table = &plan->tables[t];
 		int64_t rows = table->bucket_rows, tokens = table->bucket_tokens;
@@ -186,8 +189,9 @@ static void mark_used(char *used, const struct quire_plan *plan)
 		else
 			ck_assert_ptr_null(table->block_table);
 	}
-	mark(used, plan, plan->copy_source, 4 * (int64_t)plan->num_copies);
-	mark(used, plan, plan->copy_target, 4 * (int64_t)plan->num_copies);
+	mark(used, plan, plan->copy_source, 4 * copies);
+	mark(used, plan, plan->copy_target, 4 * copies);
+	mark(used, plan, plan->copy_end, 4 * copies);
 	mark(used, plan, plan->user, plan->user_bytes);
 }
 
@@ -200,7 +204,7 @@ static void check_ranges(uint64_t seed)
 	char *used;
 
 	random_plan_make(&random, seed);
-	random.plan.num_copies = (int32_t)random.layout.limits.work_max;
+	random.plan.num_work_copies = (int32_t)random.layout.limits.work_max;
 	used = calloc(1, (size_t)random.layout.slot_bytes + 1);
 	mark_used(used, &random.plan);
 	count = quire_plan_ranges(&random.plan, ranges);
@@ -247,8 +251,9 @@ static void check_places(const struct quire_slot_layout *layout)
 	};
 	const int64_t behind[][2] = {
 		{layout->table_bytes * l->tables_max, 0},
-		{layout->copy_source, 4 * l->work_max},
-		{layout->copy_target, 4 * l->work_max},
+		{layout->copy_source, 4 * (l->copies_max + l->work_max)},
+		{layout->copy_target, 4 * (l->copies_max + l->work_max)},
+		{layout->copy_end, 4 * (l->copies_max + l->work_max)},
 		{layout->user, l->user_bytes},
 		{layout->slot_bytes, 0},
 	};
@@ -272,6 +277,7 @@ static void check_slot(uint64_t *s)
 		.tokens_max = random_in(s, 1, QUIRE_TOKENS_MAX),
 		.pages_max = random_in(s, 1, INT32_MAX),
 		.block_width = random_in(s, 0, QUIRE_PAGES_MAX),
+		.copies_max = random_in(s, 0, QUIRE_PAGES_MAX),
 		.work_max = random_in(s, 0, QUIRE_WORK_MAX),
 		.user_bytes = random_in(s, 0, 1 << 20),
 	};
@@ -296,6 +302,7 @@ static void check_slot(uint64_t *s)
 		                 device + base + layout.position);
 	}
 	ck_assert_ptr_eq(plan.copy_target, host + layout.copy_target);
+	ck_assert_ptr_eq(plan.copy_end, host + layout.copy_end);
 	ck_assert_ptr_eq(plan.user, host + layout.user);
 }
 
@@ -315,22 +322,29 @@ START_TEST(a_slot_limit_out_of_range_is_refused_by_name)
 		struct quire_slot_limits limits;
 		int64_t got;
 	} cases[] = {
-		{"tables_max", {0, 1, 1, 1, 0, 0, 0}, 0},
+		{"tables_max", {0, 1, 1, 1, 0, 0, 0, 0}, 0},
 		{"tables_max",
-	         {QUIRE_TABLES_MAX + 1, 1, 1, 1, 0, 0, 0},
+	         {QUIRE_TABLES_MAX + 1, 1, 1, 1, 0, 0, 0, 0},
 	         QUIRE_TABLES_MAX + 1},
-		{"rows_max", {1, 0, 1, 1, 0, 0, 0}, 0},
-		{"rows_max", {1, QUIRE_ROWS_MAX + 1, 1, 1, 0, 0, 0}, QUIRE_ROWS_MAX + 1},
-		{"tokens_max", {1, 1, -5, 1, 0, 0, 0}, -5},
+		{"rows_max", {1, 0, 1, 1, 0, 0, 0, 0}, 0},
+		{"rows_max",
+	         {1, QUIRE_ROWS_MAX + 1, 1, 1, 0, 0, 0, 0},
+	         QUIRE_ROWS_MAX + 1},
+		{"tokens_max", {1, 1, -5, 1, 0, 0, 0, 0}, -5},
 		{"tokens_max",
-	         {1, 1, QUIRE_TOKENS_MAX + 1, 1, 0, 0, 0},
+	         {1, 1, QUIRE_TOKENS_MAX + 1, 1, 0, 0, 0, 0},
 	         QUIRE_TOKENS_MAX + 1},
-		{"pages_max", {1, 1, 1, 0, 0, 0, 0}, 0},
-		{"pages_max", {1, 1, 1, INT64_C(1) << 31, 0, 0, 0}, INT64_C(1) << 31},
-		{"block_width", {1, 1, 1, 1, -1, 0, 0}, -1},
-		{"work_max", {1, 1, 1, 1, 0, QUIRE_WORK_MAX + 1, 0}, QUIRE_WORK_MAX + 1},
-		{"user_bytes", {1, 1, 1, 1, 0, 0, INT64_MAX}, INT64_MAX},
-		{"user_bytes", {1, 1, 1, 1, 0, 0, -1}, -1},
+		{"pages_max", {1, 1, 1, 0, 0, 0, 0, 0}, 0},
+		{"pages_max", {1, 1, 1, INT64_C(1) << 31, 0, 0, 0, 0}, INT64_C(1) << 31},
+		{"block_width", {1, 1, 1, 1, -1, 0, 0, 0}, -1},
+		{"copies_max",
+	         {1, 1, 1, 1, 0, QUIRE_PAGES_MAX + 1, 0, 0},
+	         QUIRE_PAGES_MAX + 1},
+		{"work_max",
+	         {1, 1, 1, 1, 0, 0, QUIRE_WORK_MAX + 1, 0},
+	         QUIRE_WORK_MAX + 1},
+		{"user_bytes", {1, 1, 1, 1, 0, 0, 0, INT64_MAX}, INT64_MAX},
+		{"user_bytes", {1, 1, 1, 1, 0, 0, 0, -1}, -1},
 	};
 	struct quire_slot_layout layout, before;
 	struct quire_refusal refusal;
@@ -369,7 +383,7 @@ START_TEST(a_page_is_taken_with_its_first_token_and_not_before_or_after)
 	                               8,  9,  10, 11, 12, 13, 14, 15, 0, 15, 0};
 	const int32_t position[] = {14, 15, 16, 32, 33, 34, 35, 36, 37, 38, 39,
 	                            40, 41, 42, 43, 44, 45, 46, 47, 48, 15, 16};
-	struct quire_slot_limits limits = {1, 6, 22, 8, 0, 0, 0};
+	struct quire_slot_limits limits = {1, 6, 22, 8, 0, 0, 0, 0};
 	struct quire_slot_layout layout;
 	struct quire_grouping grouping;
 	struct quire_plan plan;
@@ -479,7 +493,7 @@ int main(void)
 	tcase_add_test(cases, every_table_of_a_random_step_is_what_the_formulas_say);
 	tcase_add_test(cases, ranges_cover_exactly_the_used_bytes_and_never_touch);
 	tcase_add_test(cases, arrays_of_a_slot_are_aligned_and_never_overlap);
-	tcase_add_loop_test(cases, a_slot_limit_out_of_range_is_refused_by_name, 0, 12);
+	tcase_add_loop_test(cases, a_slot_limit_out_of_range_is_refused_by_name, 0, 13);
 	tcase_add_test(cases,
 	               a_page_is_taken_with_its_first_token_and_not_before_or_after);
 	tcase_add_loop_test(cases, an_unsound_combined_list_is_refused_with_its_place, 0,

@@ -7,6 +7,15 @@
  *              admit to push, mean over 16 steps so that rows cross pages; against the
  *              same tables filled by a plain loop without checks
  *   reset      giving up 64 pages of a request, and closing it
+ *
+ * And how soon an idle runtime moves, against its bars:
+ *
+ *   submit_to_issue_awake   from a submit to the step's function on the executor, whose
+ *                           threads look for work all the time; of 20 us
+ *   submit_to_issue_asleep  the same, of threads that sleep; of 100 us
+ *   executor_waiting        share of the time in which the executor has neither an entry
+ *                           nor a step on the device: 64 rows, 100 us a step, step N + 2
+ *                           submitted when N has retired; of 1 %
  */
 #include "fixture.h"
 
@@ -210,6 +219,115 @@ static void bench_reset(void)
 	fixture_end(&f);
 }
 
+/* ------------------------------------------------------------------ latency */
+
+#define SUBMITS         400
+#define SUBMIT_PAUSE_NS 1000000
+#define AWAKE_NS        1000000000
+#define AWAKE_BAR_US    20
+#define ASLEEP_BAR_US   100
+
+static enum quire_status note_time(void *argument, const struct quire_plan *plan,
+                                   struct quire_dstream *compute)
+{
+	(void)plan;
+	(void)compute;
+	*(int64_t *)argument = now_ns();
+	return QUIRE_OK;
+}
+
+static void wait_for(struct fixture *f, uint64_t ticket)
+{
+	must(quire_runtime_wait(f->runtime, ticket, QUIRE_STAGE_RETIRED,
+	                        QUIRE_NO_DEADLINE, NULL) == QUIRE_OK);
+}
+
+static void bench_latency(const char *name, int64_t spin_ns, double bar_us)
+{
+	const struct timespec pause = {.tv_nsec = SUBMIT_PAUSE_NS};
+	const struct quire_segment segment = {.request = 1, .at = QUIRE_AT_ANY};
+	int64_t issued_ns = 0;
+	const struct quire_step step = {.segments = &segment,
+	                                .num_segments = 1,
+	                                .run = note_time,
+	                                .run_argument = &issued_ns};
+	static double us[SUBMITS];
+	struct fixture f;
+	uint64_t ticket;
+
+	fixture_begin(&f, "cpu:inline", 64, PAGE_SIZE);
+	f.config.threads = QUIRE_THREADS_LIBRARY;
+	f.config.spin_ns = spin_ns;
+	fixture_create(&f);
+	must(quire_runtime_open(f.runtime, 1, &ticket) == QUIRE_OK);
+	wait_for(&f, ticket);
+	for (int i = 0; i < SUBMITS; i++) {
+		int64_t start_ns;
+
+		nanosleep(&pause, NULL);
+		start_ns = now_ns();
+		wait_for(&f, submit(&f, &step));
+		us[i] = (double)(issued_ns - start_ns) / 1000;
+	}
+	printf("%s %.1f us %.2f\n", name, median(us, SUBMITS),
+	       median(us, SUBMITS) / bar_us);
+	fixture_end(&f);
+}
+
+/* ------------------------------------------------------------------ closed loop */
+
+#define LOOP_ROWS    64
+#define LOOP_STEPS   4000
+#define LOOP_STEP_NS 100000
+#define LOOP_BAR     1.0 /* per cent */
+
+/* What a step takes on a device that is not one of the CPUs. */
+static enum quire_status take_time(void *argument)
+{
+	const struct timespec time = {.tv_nsec = LOOP_STEP_NS};
+
+	(void)argument;
+	nanosleep(&time, NULL);
+	return QUIRE_OK;
+}
+
+static enum quire_status queue_time(void *argument, const struct quire_plan *plan,
+                                    struct quire_dstream *compute)
+{
+	(void)plan;
+	return quire_dstream_call(compute, take_time, argument);
+}
+
+static void bench_loop(void)
+{
+	struct quire_segment segments[LOOP_ROWS];
+	const struct quire_step step = {
+		.segments = segments, .num_segments = LOOP_ROWS, .run = queue_time};
+	uint64_t tickets[LOOP_STEPS];
+	struct quire_runtime_stats stats;
+	struct fixture f;
+	double share;
+
+	fixture_begin(&f, "cpu", LOOP_ROWS * (LOOP_STEPS / PAGE_SIZE + 1), PAGE_SIZE);
+	f.config.threads = QUIRE_THREADS_LIBRARY;
+	fixture_create(&f);
+	for (uint64_t i = 0; i < LOOP_ROWS; i++) {
+		must(quire_runtime_open(f.runtime, i, NULL) == QUIRE_OK);
+		segments[i] = (struct quire_segment){
+			.request = i, .span = 1, .at = QUIRE_AT_ANY};
+	}
+	for (int i = 0; i < LOOP_STEPS; i++) {
+		if (i >= 2)
+			wait_for(&f, tickets[i - 2]);
+		tickets[i] = submit(&f, &step);
+	}
+	wait_for(&f, tickets[LOOP_STEPS - 1]);
+	stats = stats_of(&f);
+	share = 100 * (double)stats.executor_wait_ns / (double)stats.executor_run_ns;
+	printf("executor_waiting %.3f %% %.2f\n", share, share / LOOP_BAR);
+	fixture_end(&f);
+}
+
 int main(void)
 {
 	bench_decode(16);
@@ -217,5 +335,8 @@ int main(void)
 	bench_decode(256);
 	bench_decode(1024);
 	bench_reset();
+	bench_latency("submit_to_issue_awake", AWAKE_NS, AWAKE_BAR_US);
+	bench_latency("submit_to_issue_asleep", 0, ASLEEP_BAR_US);
+	bench_loop();
 	return 0;
 }

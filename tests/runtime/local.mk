@@ -41,11 +41,71 @@ TESTS += %D%/test_tickets
 %C%_test_tickets_LDADD = $(TEST_LIBS)
 %C%_test_tickets_CFLAGS = $(TEST_CFLAGS)
 
+check_PROGRAMS += %D%/test_executor
+TESTS += %D%/test_executor
+%C%_test_executor_SOURCES = %D%/test_executor.c %D%/fixture.h
+%C%_test_executor_LDADD = $(TEST_LIBS)
+%C%_test_executor_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/test_threads
+TESTS += %D%/test_threads
+%C%_test_threads_SOURCES = %D%/test_threads.c %D%/fixture.h
+%C%_test_threads_LDADD = $(TEST_LIBS)
+%C%_test_threads_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/test_hooks
+TESTS += %D%/test_hooks
+%C%_test_hooks_SOURCES = %D%/test_hooks.c %D%/fixture.h
+%C%_test_hooks_LDADD = $(TEST_LIBS)
+%C%_test_hooks_CFLAGS = $(TEST_CFLAGS)
+
 check_PROGRAMS += %D%/test_registry
 TESTS += %D%/test_registry
 %C%_test_registry_SOURCES = %D%/test_registry.c
 %C%_test_registry_LDADD = $(TEST_LIBS)
 %C%_test_registry_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/test_lists
+TESTS += %D%/test_lists
+%C%_test_lists_SOURCES = %D%/test_lists.c
+%C%_test_lists_LDADD = $(TEST_LIBS)
+%C%_test_lists_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/test_lengths
+TESTS += %D%/test_lengths
+%C%_test_lengths_SOURCES = %D%/test_lengths.c %D%/fixture.h
+%C%_test_lengths_LDADD = $(TEST_LIBS)
+%C%_test_lengths_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/test_lanes
+TESTS += %D%/test_lanes
+%C%_test_lanes_SOURCES = %D%/test_lanes.c %D%/fixture.h
+%C%_test_lanes_LDADD = $(TEST_LIBS)
+%C%_test_lanes_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/test_speculative
+TESTS += %D%/test_speculative
+%C%_test_speculative_SOURCES = %D%/test_speculative.c %D%/directed.h %D%/fixture.h
+%C%_test_speculative_LDADD = $(TEST_LIBS)
+%C%_test_speculative_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/test_stacks
+TESTS += %D%/test_stacks
+%C%_test_stacks_SOURCES = %D%/test_stacks.c %D%/directed.h %D%/fixture.h
+%C%_test_stacks_LDADD = $(TEST_LIBS)
+%C%_test_stacks_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/test_sharing
+TESTS += %D%/test_sharing
+%C%_test_sharing_SOURCES = %D%/test_sharing.c %D%/directed.h %D%/fixture.h
+%C%_test_sharing_LDADD = $(TEST_LIBS)
+%C%_test_sharing_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/test_forks
+TESTS += %D%/test_forks
+%C%_test_forks_SOURCES = %D%/test_forks.c %D%/fixture.h
+%C%_test_forks_LDADD = $(TEST_LIBS)
+%C%_test_forks_CFLAGS = $(TEST_CFLAGS)
 
 check_PROGRAMS += %D%/test_no_allocation
 TESTS += %D%/test_no_allocation
@@ -71,16 +131,35 @@ TESTS += %D%/torture_runtime
 %C%_torture_runtime_LDADD = $(TEST_LIBS)
 %C%_torture_runtime_CFLAGS = $(TEST_CFLAGS)
 
+check_PROGRAMS += %D%/torture_abandon
+TESTS += %D%/torture_abandon
+%C%_torture_abandon_SOURCES = %D%/torture_abandon.c %D%/fixture.h
+%C%_torture_abandon_LDADD = $(TEST_LIBS)
+%C%_torture_abandon_CFLAGS = $(TEST_CFLAGS)
+
 model_sources = \
 	%D%/model_image.c %D%/model_image.h \
+	%D%/model_forks.c \
 	%D%/model_lists.c %D%/model_lists.h \
+	%D%/model_list_step.c \
+	%D%/model_order.c %D%/model_order.h \
 	%D%/model_plan.c \
-	%D%/model_rules.c %D%/model_rules.h
+	%D%/model_rules.c %D%/model_rules.h \
+	%D%/model_step.c
+
+check_PROGRAMS += %D%/print_model
+%C%_print_model_SOURCES = %D%/print_model.c $(model_sources)
+%C%_print_model_LDADD = $(TEST_LIBS)
+%C%_print_model_CFLAGS = $(TEST_CFLAGS)
+TESTS += %D%/test_model_specification.sh
+EXTRA_DIST += %D%/test_model_specification.sh %D%/compare_model.py
 
 check_PROGRAMS += %D%/test_model
 TESTS += %D%/test_model
 %C%_test_model_SOURCES = %D%/test_model.c $(model_sources) \
-	%D%/sim_caller.c %D%/sim_run.c %D%/sim_run.h %D%/sim_threads.c
+	%D%/sim_caller.c %D%/sim_client.c %D%/sim_compare.c \
+	%D%/sim_device.c %D%/sim_device.h %D%/sim_run.c %D%/sim_run.h \
+	%D%/sim_threads.c %D%/sim_work.c
 %C%_test_model_LDADD = $(TEST_LIBS)
 %C%_test_model_CFLAGS = $(TEST_CFLAGS)
 
@@ -89,6 +168,13 @@ TESTS += %D%/test_same_digest
 %C%_test_same_digest_SOURCES = %D%/test_same_digest.c $(model_sources)
 %C%_test_same_digest_LDADD = $(TEST_LIBS)
 %C%_test_same_digest_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/test_engine
+TESTS += %D%/test_engine
+%C%_test_engine_SOURCES = %D%/test_engine.c %D%/engine_dense.c %D%/engine_dense.h \
+	%D%/engine_run.c %D%/engine_run.h %D%/engine_work.c
+%C%_test_engine_LDADD = $(TEST_LIBS) -lm
+%C%_test_engine_CFLAGS = $(TEST_CFLAGS)
 
 check_PROGRAMS += %D%/test_pattern
 TESTS += %D%/test_pattern
@@ -101,6 +187,18 @@ TESTS += %D%/test_streams
 %C%_test_streams_SOURCES = %D%/test_streams.c runtime/cmd/streams.c
 %C%_test_streams_LDADD = $(TEST_LIBS)
 %C%_test_streams_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/test_fates
+TESTS += %D%/test_fates
+%C%_test_fates_SOURCES = %D%/test_fates.c runtime/cmd/fates.c
+%C%_test_fates_LDADD = $(TEST_LIBS)
+%C%_test_fates_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/test_content
+TESTS += %D%/test_content
+%C%_test_content_SOURCES = %D%/test_content.c runtime/cmd/content.c
+%C%_test_content_LDADD = $(TEST_LIBS)
+%C%_test_content_CFLAGS = $(TEST_CFLAGS)
 
 # The stress command over a broken pool, over the pool as it is, and over pools that are
 # built once more with small groups (tests/alloc/local.mk).
@@ -143,6 +241,7 @@ cmd_tests = \
 	%D%/test_cmd_layouts.sh \
 	%D%/test_cuda_replay.sh \
 	%D%/test_cmd_refusals.sh \
+	%D%/test_cmd_speculative.sh \
 	%D%/test_cmd_stress.sh \
 	%D%/test_cmd_traces.sh
 TESTS += $(cmd_tests)
@@ -166,6 +265,17 @@ EXTRA_DIST += %D%/bench_replay.sh
 
 TESTS += %D%/test_specification.sh
 EXTRA_DIST += %D%/test_specification.sh %D%/specification.py
+
+# A CUDA device, on the stand-in, that is not the current one of who polls.
+%C%_test_current_device_SOURCES = %D%/test_current_device.c %D%/fixture.h
+%C%_test_current_device_LDADD = $(CUDA_TEST_LIBS)
+%C%_test_current_device_LDFLAGS = $(CUDA_TEST_DEVICE)
+%C%_test_current_device_CPPFLAGS = $(CUDA_STANDIN_CPPFLAGS)
+%C%_test_current_device_CFLAGS = $(TEST_CFLAGS)
+if HAVE_CXX
+check_PROGRAMS += %D%/test_current_device
+TESTS += %D%/test_current_device
+endif
 
 # The quire command whose CUDA device runs on the stand-in.
 %C%_quire_cuda_SOURCES = $(quire_SOURCES)

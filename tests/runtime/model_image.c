@@ -9,7 +9,7 @@
 
 const char *const model_labels[MODEL_NAMES] = {"main", "a", "b", "c", "both", "pair"};
 
-static const char *const kind_names[IMAGE_KINDS] = {
+const char *const image_kinds[IMAGE_KINDS] = {
 	[IMAGE_STEP] = "step",
 	[IMAGE_TABLE] = "table",
 	[IMAGE_COUNTS] = "rows tokens pages bucket_rows bucket_tokens",
@@ -25,6 +25,9 @@ static const char *const kind_names[IMAGE_KINDS] = {
 	[IMAGE_ROW_LABEL] = "row_label",
 	[IMAGE_ROW_TAG] = "row_tag",
 	[IMAGE_BLOCK_TABLE] = "block_table",
+	[IMAGE_PRE_COPIES] = "pre_copies",
+	[IMAGE_POST_COPIES] = "post_copies",
+	[IMAGE_READS] = "reads",
 };
 
 void model_die(const char *file, int line, const char *condition)
@@ -120,6 +123,21 @@ static void add_table(struct image *image, const struct quire_plan *plan,
 		         rows * plan->block_width);
 }
 
+static void add_copies(struct image *image, const struct quire_plan *plan,
+                       enum image_kind kind, int32_t first, int32_t n, bool device)
+{
+	const int32_t *source = half(plan, plan->copy_source, device);
+	const int32_t *target = half(plan, plan->copy_target, device);
+	const int32_t *end = half(plan, plan->copy_end, device);
+
+	image_begin(image, kind);
+	for (int32_t i = first; i < first + n; i++) {
+		image_add(image, source[i]);
+		image_add(image, target[i]);
+		image_add(image, end[i]);
+	}
+}
+
 void image_of_plan(struct image *image, const struct quire_plan *plan, bool device)
 {
 	image->n = 0;
@@ -127,9 +145,12 @@ void image_of_plan(struct image *image, const struct quire_plan *plan, bool devi
 	image_add(image, (int64_t)plan->step);
 	image_add(image, plan->page_size);
 	image_add(image, plan->num_tables);
-	image_add(image, plan->num_copies);
+	image_add(image, plan->num_work_copies);
 	for (int32_t t = 0; t < plan->num_tables; t++)
 		add_table(image, plan, &plan->tables[t], device);
+	add_copies(image, plan, IMAGE_PRE_COPIES, 0, plan->num_pre_copies, device);
+	add_copies(image, plan, IMAGE_POST_COPIES, plan->num_pre_copies,
+	           plan->num_post_copies, device);
 }
 
 struct image *image_copy(const struct image *image)
@@ -157,7 +178,7 @@ static int32_t print_section(const struct image *image, int32_t at, const char *
 	int64_t kind = image->values[at], count = image->values[at + 1];
 
 	used += (size_t)snprintf(text + used, size - used, "  %-8s %s:", side,
-	                         kind_names[kind]);
+	                         image_kinds[kind]);
 	for (int64_t i = 0; i < count && used + 24 < size; i++)
 		used += (size_t)snprintf(text + used, size - used, " %lld",
 		                         (long long)image->values[at + 2 + i]);

@@ -42,8 +42,13 @@ enum image_kind {
 	IMAGE_ROW_LABEL,
 	IMAGE_ROW_TAG,
 	IMAGE_BLOCK_TABLE,
+	IMAGE_PRE_COPIES, /* source, target, end of each */
+	IMAGE_POST_COPIES,
+	IMAGE_READS, /* not in a plan: what its work finds in one row's tokens */
 	IMAGE_KINDS,
 };
+
+extern const char *const image_kinds[IMAGE_KINDS];
 
 struct image {
 	int32_t n;

@@ -90,7 +90,7 @@ static void plan_tokens(struct image *image, const struct row *rows, int32_t n,
 				image_add(image,
 				          kind == 0 ? rows[i].stream->pages[g / page_size]
 				          : kind == 1 ? g % page_size
-				                      : g);
+				                      : rows[i].stream->released + g);
 		}
 		add_constant(image, 0, padding);
 	}
@@ -145,12 +145,24 @@ static void plan_table(const struct model *m, const struct quire_step *step, int
 	plan_block(image, rows, n, spare_rows, m->config.block_width);
 }
 
-void model_plan(struct model *m, const struct quire_step *step, struct image *image)
+/* What the step's work finds in each row's tokens, its own among them. */
+static void plan_reads(struct image *reads, const struct row *rows, int32_t n)
 {
+	for (int32_t i = 0; i < n; i++) {
+		image_begin(reads, IMAGE_READS);
+		for (int64_t g = 0; g < rows[i].length; g++)
+			image_add(reads, rows[i].stream->content[g]);
+	}
+}
+
+void model_plan(struct model_run *run)
+{
+	struct model *m = run->m;
+	const struct quire_step *step = run->step;
+	struct image *image = &run->answer->image;
 	struct model_table tables[MODEL_TABLES_MAX];
 	int32_t num_tables = model_tables(step, tables);
 
-	image->n = 0;
 	image_begin(image, IMAGE_STEP);
 	image_add(image, (int64_t)m->counts.steps_planned);
 	image_add(image, m->page_size);
@@ -160,17 +172,29 @@ void model_plan(struct model *m, const struct quire_step *step, struct image *im
 		struct row rows[MODEL_ROWS_MAX];
 
 		for (int32_t i = 0; i < tables[t].num_rows; i++) {
-			const struct quire_segment *segment =
-				&step->segments[tables[t].rows[i]];
-			struct model_request *request =
-				model_find_request(m, segment->request);
-
-			rows[i].segment = segment;
-			rows[i].stream =
-				model_find_stream(request, model_label(segment->label));
-			rows[i].length = model_length_after(m, segment);
+			rows[i].segment = &step->segments[tables[t].rows[i]];
+			rows[i].stream = model_segment_stream(m, rows[i].segment);
+			rows[i].length = rows[i].stream->length + rows[i].segment->span;
 			rows[i].pages = ceil_div(rows[i].length, m->page_size);
 		}
 		plan_table(m, step, tables[t].name, rows, tables[t].num_rows, image);
+		plan_reads(&run->answer->reads, rows, tables[t].num_rows);
 	}
+}
+
+static void plan_list(struct image *image, enum image_kind kind,
+                      const struct model_copy *copies, int32_t n)
+{
+	image_begin(image, kind);
+	for (int32_t i = 0; i < n; i++) {
+		image_add(image, copies[i].source);
+		image_add(image, copies[i].target);
+		image_add(image, copies[i].end);
+	}
+}
+
+void model_plan_copies(struct model_run *run)
+{
+	plan_list(&run->answer->image, IMAGE_PRE_COPIES, run->pre, run->num_pre);
+	plan_list(&run->answer->image, IMAGE_POST_COPIES, run->post, run->num_post);
 }

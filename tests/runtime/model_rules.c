@@ -5,11 +5,6 @@
 
 #include <string.h>
 
-static const char *name_of(int32_t label)
-{
-	return model_labels[label];
-}
-
 void model_init(struct model *m, const struct quire_runtime_config *config,
                 int32_t num_pages, int32_t page_size)
 {
@@ -21,6 +16,7 @@ void model_init(struct model *m, const struct quire_runtime_config *config,
 		m->config.seq_tokens_max = (num_pages - config->sink) * page_size;
 	if (config->table_pages_max == 0)
 		m->config.table_pages_max = num_pages;
+	REQUIRE(m->config.seq_tokens_max <= MODEL_SEQ_MAX);
 	for (int32_t page = config->sink ? 1 : 0; page < num_pages; page++)
 		m->fifo[m->num_fifo++] = page;
 	m->counts.pages_owned = config->sink ? 1 : 0;
@@ -28,23 +24,30 @@ void model_init(struct model *m, const struct quire_runtime_config *config,
 
 /* ------------------------------------------------------------------ pages */
 
-static int32_t take(struct model *m)
+int32_t model_owners(const struct model *m, int32_t page)
 {
-	int32_t page = m->fifo[0];
+	int32_t owners = 0;
 
-	REQUIRE(m->num_fifo > 0);
-	m->num_fifo--;
-	memmove(m->fifo, m->fifo + 1, sizeof(m->fifo[0]) * (size_t)m->num_fifo);
-	m->counts.pages_taken++;
-	m->counts.pages_owned++;
-	return page;
+	for (int32_t i = 0; i < MODEL_REQUESTS_MAX; i++)
+		for (int32_t s = 0; m->requests[i].open && s < m->requests[i].num_streams;
+		     s++) {
+			const struct model_stream *stream = &m->requests[i].streams[s];
+
+			for (int32_t k = 0; k < stream->num_pages; k++)
+				owners += stream->pages[k] == page;
+		}
+	return owners;
 }
 
-static void give(struct model *m, int32_t page)
+void model_give_unowned(struct model *m, const int16_t *pages, int32_t n)
 {
-	m->fifo[m->num_fifo++] = page;
-	m->counts.pages_given++;
-	m->counts.pages_owned--;
+	for (int32_t i = 0; i < n; i++) {
+		if (pages[i] >= MODEL_PAGES_MAX || model_owners(m, pages[i]) > 0)
+			continue;
+		m->fifo[m->num_fifo++] = pages[i];
+		m->counts.pages_given++;
+		m->counts.pages_owned--;
+	}
 }
 
 /* ------------------------------------------------------------------ requests, streams */
@@ -65,29 +68,80 @@ struct model_stream *model_find_stream(struct model_request *request, int32_t la
 	return NULL;
 }
 
-static struct model_stream *make_stream(struct model_request *request, int32_t label)
+struct model_stream *model_make_stream(struct model *m, struct model_request *request,
+                                       int32_t label, struct model_answer *answer)
 {
-	struct model_stream *stream = &request->streams[request->num_streams++];
+	struct model_stream *stream = &request->streams[request->num_streams];
 
+	if (request->num_streams == m->config.request_labels_max) {
+		model_refuse(answer, QUIRE_LIMIT, "request_labels_max")->expected =
+			m->config.request_labels_max;
+		model_name_stream(answer, request->id, label);
+		return NULL;
+	}
+	request->num_streams++;
 	memset(stream, 0, sizeof(*stream));
 	stream->label = label;
+	stream->born = m->counts.commands + 1;
 	return stream;
 }
 
-static struct quire_refusal *refuse(struct model_answer *answer, enum quire_status status,
-                                    const char *what)
+void model_changed(struct model *m, struct model_stream *stream)
+{
+	uint64_t command = m->counts.commands + 1;
+	uint64_t step = m->counts.steps_planned;
+	struct model_pair *pairs = stream->pairs;
+
+	if (stream->touched != command) /* once a command, whatever it did */
+		stream->changes++;
+	stream->touched = command;
+	stream->step = step;
+	if (stream->num_pairs > 0 && pairs[stream->num_pairs - 1].step == step)
+		stream->num_pairs--;
+	if (stream->num_pairs == MODEL_PAIRS_MAX) {
+		memmove(pairs, pairs + 1, sizeof(pairs[0]) * (MODEL_PAIRS_MAX - 1));
+		stream->num_pairs--;
+	}
+	pairs[stream->num_pairs].step = (uint32_t)step;
+	pairs[stream->num_pairs++].length = (int32_t)stream->length;
+}
+
+int64_t model_length_at(const struct model_stream *stream, uint64_t step)
+{
+	for (int32_t i = stream->num_pairs - 1; i >= 0; i--)
+		if (stream->pairs[i].step <= step)
+			return stream->pairs[i].length;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ refusals */
+
+struct quire_refusal *model_refuse(struct model_answer *answer, enum quire_status status,
+                                   const char *what)
 {
 	answer->refusal.status = status;
 	answer->refusal.what = what;
 	return &answer->refusal;
 }
 
-static void name_stream(struct quire_refusal *refusal, uint64_t request,
-                        const char *label)
+void model_name_stream(struct model_answer *answer, uint64_t request, int32_t label)
 {
-	refusal->request = request;
-	strcpy(refusal->label, label);
+	answer->refusal.request = request;
+	strcpy(answer->refusal.label, model_labels[label]);
 }
+
+bool model_refuse_limit(struct model_answer *answer, const char *what, int64_t got,
+                        int64_t expected)
+{
+	if (got <= expected)
+		return false;
+	model_refuse(answer, QUIRE_LIMIT, what);
+	answer->refusal.got = got;
+	answer->refusal.expected = expected;
+	return true;
+}
+
+/* ------------------------------------------------------------------ commands */
 
 static void apply_open(struct model *m, uint64_t id, struct model_answer *answer)
 {
@@ -97,7 +151,7 @@ static void apply_open(struct model *m, uint64_t id, struct model_answer *answer
 	if (request != NULL)
 		return;
 	if (m->counts.requests_open == m->config.requests_max) {
-		refusal = refuse(answer, QUIRE_LIMIT, "requests_max");
+		refusal = model_refuse(answer, QUIRE_LIMIT, "requests_max");
 		refusal->request = id;
 		refusal->expected = m->config.requests_max;
 		return;
@@ -107,7 +161,7 @@ static void apply_open(struct model *m, uint64_t id, struct model_answer *answer
 	request->open = true;
 	request->id = id;
 	request->num_streams = 0;
-	make_stream(request, 0);
+	model_make_stream(m, request, 0, answer);
 	m->counts.requests_open++;
 }
 
@@ -116,425 +170,128 @@ static void apply_close(struct model *m, uint64_t id, struct model_answer *answe
 	struct model_request *request = model_find_request(m, id);
 
 	if (request == NULL) {
-		refuse(answer, QUIRE_NO_REQUEST, "")->request = id;
+		model_refuse(answer, QUIRE_NO_REQUEST, "")->request = id;
 		return;
 	}
-	for (int32_t i = 0; i < request->num_streams; i++)
-		for (int32_t k = 0; k < request->streams[i].num_pages; k++)
-			give(m, request->streams[i].pages[k]);
+	for (int32_t i = 0; i < request->num_streams; i++) {
+		struct model_stream *stream = &request->streams[i];
+		int32_t n = stream->num_pages;
+
+		stream->num_pages = 0;
+		model_give_unowned(m, stream->pages, n);
+	}
 	request->open = false;
 	m->counts.requests_open--;
 }
 
-static void apply_reset(struct model *m, const struct quire_command *command,
-                        struct model_answer *answer)
+/* The stream that a command other than a step names. */
+static struct model_stream *named_stream(struct model *m,
+                                         const struct quire_command *command,
+                                         struct model_answer *answer)
 {
 	struct model_request *request = model_find_request(m, command->request);
 	int32_t label = model_label(command->label);
 	struct model_stream *stream;
 
 	if (request == NULL) {
-		refuse(answer, QUIRE_NO_REQUEST, "")->request = command->request;
-		return;
+		model_refuse(answer, QUIRE_NO_REQUEST, "")->request = command->request;
+		return NULL;
 	}
 	stream = model_find_stream(request, label);
 	if (stream == NULL) {
-		name_stream(refuse(answer, QUIRE_NO_LABEL, ""), command->request,
-		            name_of(label));
-		return;
+		model_refuse(answer, QUIRE_NO_LABEL, "");
+		model_name_stream(answer, command->request, label);
 	}
-	for (int32_t k = 0; k < stream->num_pages && !command->keep_pages; k++)
-		give(m, stream->pages[k]);
-	if (!command->keep_pages)
-		stream->num_pages = 0;
-	stream->length = 0;
-	stream->changes++;
-	stream->step = m->counts.steps_planned;
+	return stream;
 }
 
-/* ------------------------------------------------------------ the form of a step */
-
-static bool label_in(const struct quire_combined *combined, int32_t label)
+/* Pages from `first` on stay where nobody else lists them, if they may stay at all. */
+static void drop_pages(struct model *m, struct model_stream *stream, int64_t first,
+                       bool keep)
 {
-	for (int32_t i = 0; i < combined->num_labels; i++)
-		if (model_label(combined->labels[i]) == label)
-			return true;
-	return false;
+	int16_t dropped[MODEL_LISTED_MAX];
+	int32_t num_dropped = 0, kept = (int32_t)first;
+
+	for (int32_t k = kept; k < stream->num_pages; k++)
+		if (!keep || model_owners(m, stream->pages[k]) > 1)
+			dropped[num_dropped++] = stream->pages[k];
+		else
+			stream->pages[kept++] = stream->pages[k];
+	stream->num_pages = kept;
+	model_give_unowned(m, dropped, num_dropped);
 }
 
-/* The combined table that a label goes to, or -1. */
-static int32_t combined_of(const struct quire_step *step, int32_t label)
-{
-	for (int32_t c = 0; c < step->num_combined; c++)
-		if (label_in(&step->combined[c], label))
-			return c;
-	return -1;
-}
-
-static int32_t segment_label(const struct quire_step *step, int32_t row)
-{
-	return model_label(step->segments[row].label);
-}
-
-static void add_rows(const struct quire_step *step, int32_t label,
-                     struct model_table *table)
-{
-	for (int32_t i = 0; i < step->num_segments; i++)
-		if (segment_label(step, i) == label)
-			table->rows[table->num_rows++] = i;
-}
-
-int32_t model_tables(const struct quire_step *step, struct model_table *tables)
-{
-	int32_t n = 0;
-	bool seen[MODEL_NAMES] = {false};
-
-	for (int32_t c = 0; c < step->num_combined; c++, n++) {
-		tables[n].name = model_label(step->combined[c].name);
-		tables[n].num_rows = 0;
-		for (int32_t i = 0; i < step->combined[c].num_labels; i++)
-			add_rows(step, model_label(step->combined[c].labels[i]),
-			         &tables[n]);
-	}
-	for (int32_t i = 0; i < step->num_segments; i++) {
-		int32_t label = segment_label(step, i);
-
-		if (seen[label] || combined_of(step, label) >= 0)
-			continue;
-		seen[label] = true;
-		tables[n].name = label;
-		tables[n].num_rows = 0;
-		add_rows(step, label, &tables[n++]);
-	}
-	return n;
-}
-
-static int32_t table_of(const struct quire_step *step, int32_t row)
-{
-	struct model_table tables[MODEL_TABLES_MAX];
-	int32_t n = model_tables(step, tables);
-
-	for (int32_t t = 0; t < n; t++)
-		for (int32_t i = 0; i < tables[t].num_rows; i++)
-			if (tables[t].rows[i] == row)
-				return t;
-	return -1;
-}
-
-static bool has_segment(const struct quire_step *step, int32_t label)
-{
-	for (int32_t i = 0; i < step->num_segments; i++)
-		if (segment_label(step, i) == label)
-			return true;
-	return false;
-}
-
-/* A combined list is wrong when it is empty, names a label without a segment or one that
- * an earlier place names, or when its name is also a label outside the list, or used
- * twice. */
-static bool combined_wrong(const struct quire_step *step)
-{
-	uint32_t taken = 0, names = 0;
-
-	for (int32_t c = 0; c < step->num_combined; c++) {
-		const struct quire_combined *combined = &step->combined[c];
-		int32_t name = model_label(combined->name);
-
-		if (combined->num_labels < 1 || (names & 1u << name) != 0)
-			return true;
-		names |= 1u << name;
-		for (int32_t i = 0; i < combined->num_labels; i++) {
-			int32_t label = model_label(combined->labels[i]);
-
-			if (!has_segment(step, label) || (taken & 1u << label) != 0)
-				return true;
-			taken |= 1u << label;
-		}
-		if (has_segment(step, name) && !label_in(combined, name))
-			return true;
-	}
-	return false;
-}
-
-static bool stream_twice(const struct quire_step *step)
-{
-	for (int32_t i = 0; i < step->num_segments; i++)
-		for (int32_t j = 0; j < i; j++)
-			if (step->segments[i].request == step->segments[j].request &&
-			    segment_label(step, i) == segment_label(step, j))
-				return true;
-	return false;
-}
-
-static bool has_bucket(const struct quire_step *step)
-{
-	return step->bucket_rows != 0 || step->bucket_tokens != 0;
-}
-
-static bool form_wrong(const struct model *m, const struct quire_step *step)
-{
-	const uint32_t flags = QUIRE_STEP_NO_COMMIT | QUIRE_STEP_NO_WAIT;
-
-	if (step->num_segments < 1 || (step->flags & ~flags) != 0)
-		return true;
-	if (step->num_work > 0) /* the runner gives every step a callback */
-		return true;
-	for (int32_t i = 0; i < step->num_segments; i++)
-		if (step->segments[i].span < 0 || step->segments[i].at < QUIRE_AT_ANY)
-			return true;
-	if (has_bucket(step) &&
-	    (!m->config.sink || step->bucket_rows < 1 || step->bucket_tokens < 1))
-		return true;
-	return stream_twice(step) || combined_wrong(step);
-}
-
-static bool refuse_limit(struct model_answer *answer, const char *what, int64_t got,
-                         int64_t expected)
-{
-	if (got <= expected)
-		return false;
-	refuse(answer, QUIRE_LIMIT, what);
-	answer->refusal.got = got;
-	answer->refusal.expected = expected;
-	return true;
-}
-
-/* What is wrong with a step whatever the state. */
-static bool refuse_form(const struct model *m, const struct quire_step *step,
+static void apply_reset(struct model *m, const struct quire_command *command,
                         struct model_answer *answer)
 {
-	struct model_table tables[MODEL_TABLES_MAX];
-	const struct quire_runtime_config *config = &m->config;
-
-	answer->form = true;
-	if (refuse_limit(answer, "rows_max", step->num_segments, config->rows_max) ||
-	    refuse_limit(answer, "tables_max", step->num_combined, config->tables_max))
-		return true;
-	if (form_wrong(m, step)) {
-		refuse(answer, QUIRE_INVALID, NULL);
-		return true;
-	}
-	if (refuse_limit(answer, "rows_max", step->bucket_rows, config->rows_max) ||
-	    refuse_limit(answer, "tokens_max", step->bucket_tokens, config->tokens_max) ||
-	    refuse_limit(answer, "tables_max", model_tables(step, tables),
-	                 config->tables_max))
-		return true;
-	answer->form = false;
-	return false;
-}
-
-/* ------------------------------------------------------------------ admit */
-
-/* Streams of a request that earlier segments of the step make. */
-static int32_t made_before(struct model *m, const struct quire_step *step, int32_t row)
-{
-	uint64_t id = step->segments[row].request;
-	struct model_request *request = model_find_request(m, id);
-	int32_t made = 0;
-
-	for (int32_t i = 0; i < row; i++)
-		if (step->segments[i].request == id &&
-		    model_find_stream(request, segment_label(step, i)) == NULL)
-			made++;
-	return made;
-}
-
-static bool refuse_segment(struct model *m, const struct quire_step *step, int32_t row,
-                           struct model_answer *answer)
-{
-	const struct quire_segment *segment = &step->segments[row];
-	struct model_request *request = model_find_request(m, segment->request);
-	int32_t label = segment_label(step, row);
-	struct model_stream *stream = model_find_stream(request, label);
-	int64_t length = stream == NULL ? 0 : stream->length;
-	struct quire_refusal *refusal = &answer->refusal;
-	bool refused = true;
-
-	if (stream == NULL && segment->span == 0) {
-		refuse(answer, QUIRE_NO_LABEL, "");
-	} else if (segment->at != QUIRE_AT_ANY && segment->at != length) {
-		refuse(answer, QUIRE_STALE, "");
-		refusal->expected = segment->at;
-		refusal->got = length;
-	} else if (stream == NULL && request->num_streams + made_before(m, step, row) ==
-	                                     m->config.request_labels_max) {
-		refuse(answer, QUIRE_LIMIT, "request_labels_max");
-		refusal->expected = m->config.request_labels_max;
-	} else {
-		refused = refuse_limit(answer, "seq_tokens_max", length + segment->span,
-		                       m->config.seq_tokens_max);
-	}
-	if (refused)
-		name_stream(refusal, segment->request, name_of(label));
-	return refused;
-}
-
-/* The tokens of each table, and whether a bucket holds them. */
-static bool refuse_sizes(struct model *m, const struct quire_step *step,
-                         struct model_answer *answer)
-{
-	struct model_table tables[MODEL_TABLES_MAX];
-	int32_t n = model_tables(step, tables);
-
-	for (int32_t t = 0; t < n; t++) {
-		int64_t tokens = 0;
-
-		for (int32_t i = 0; i < tables[t].num_rows; i++)
-			tokens += step->segments[tables[t].rows[i]].span;
-		if (refuse_limit(answer, "tokens_max", tokens, m->config.tokens_max))
-			return true;
-		if (!has_bucket(step) || (tables[t].num_rows <= step->bucket_rows &&
-		                          tokens <= step->bucket_tokens))
-			continue;
-		refuse(answer, QUIRE_INVALID, NULL);
-		return true;
-	}
-	return false;
-}
-
-int64_t model_length_after(struct model *m, const struct quire_segment *segment)
-{
-	struct model_request *request = model_find_request(m, segment->request);
-	struct model_stream *stream =
-		model_find_stream(request, model_label(segment->label));
-
-	return segment->span + (stream == NULL ? 0 : stream->length);
-}
-
-/* Count the pages; the first in take order that does not fit names the refusal. */
-static bool refuse_pages(struct model *m, const struct quire_step *step,
-                         struct model_answer *answer)
-{
-	int64_t need = 0, fits = m->num_pages - m->counts.pages_owned;
-	bool named = false;
-
-	for (int32_t i = 0; i < step->num_segments; i++) {
-		const struct quire_segment *segment = &step->segments[i];
-		struct model_request *request = model_find_request(m, segment->request);
-		int32_t label = segment_label(step, i);
-		struct model_stream *stream = model_find_stream(request, label);
-		int64_t listed = stream == NULL ? 0 : stream->num_pages;
-		int64_t pages = ceil_div(model_length_after(m, segment), m->page_size);
-
-		need += pages > listed ? pages - listed : 0;
-		if (need <= fits || named)
-			continue;
-		named = true;
-		name_stream(&answer->refusal, segment->request, name_of(label));
-	}
-	answer->need = (int32_t)need;
-	if (need <= fits)
-		return false;
-	refuse(answer, QUIRE_NO_PAGES, "");
-	answer->refusal.pages_short = need - fits;
-	answer->refusal.requested = need;
-	answer->refusal.available = fits;
-	return true;
-}
-
-/* Pages of rows and tables, segment by segment. */
-static bool refuse_tables(struct model *m, const struct quire_step *step,
-                          struct model_answer *answer)
-{
-	int64_t width = m->config.block_width;
-	int64_t listed[MODEL_ROWS_MAX];
-
-	for (int32_t i = 0; i < step->num_segments; i++) {
-		int32_t table = table_of(step, i);
-		int64_t pages = 0;
-
-		listed[i] =
-			ceil_div(model_length_after(m, &step->segments[i]), m->page_size);
-		for (int32_t j = 0; j <= i; j++)
-			if (table_of(step, j) == table)
-				pages += listed[j];
-		if (width > 0 && refuse_limit(answer, "block_width", listed[i], width))
-			return true;
-		if (refuse_limit(answer, "table_pages_max", pages,
-		                 m->config.table_pages_max))
-			return true;
-	}
-	return false;
-}
-
-static bool refuse_step(struct model *m, const struct quire_step *step,
-                        struct model_answer *answer)
-{
-	if (refuse_form(m, step, answer))
-		return true;
-	for (int32_t i = 0; i < step->num_segments; i++) {
-		if (model_find_request(m, step->segments[i].request) != NULL)
-			continue;
-		refuse(answer, QUIRE_NO_REQUEST, "")->request = step->segments[i].request;
-		return true;
-	}
-	for (int32_t i = 0; i < step->num_segments; i++)
-		if (refuse_segment(m, step, i, answer))
-			return true;
-	return refuse_sizes(m, step, answer) || refuse_pages(m, step, answer) ||
-	       refuse_tables(m, step, answer);
-}
-
-/* ------------------------------------------------------------------ effect */
-
-static void grow(struct model *m, const struct quire_segment *segment)
-{
-	struct model_request *request = model_find_request(m, segment->request);
-	int32_t label = model_label(segment->label);
-	struct model_stream *stream = model_find_stream(request, label);
+	struct model_stream *stream = named_stream(m, command, answer);
 
 	if (stream == NULL)
-		stream = make_stream(request, label);
-	while ((int64_t)stream->num_pages * m->page_size < stream->length + segment->span)
-		stream->pages[stream->num_pages++] = take(m);
+		return;
+	drop_pages(m, stream, 0, command->keep_pages != 0);
+	stream->length = 0;
+	stream->released = 0;
+	model_changed(m, stream);
 }
 
-static void commit(struct model *m, const struct quire_step *step)
+/* Between 0 and the length, or INVALID; a negative number may be refused at the call. */
+static bool tokens_wrong(const struct quire_command *command,
+                         const struct model_stream *stream, struct model_answer *answer)
 {
-	for (int32_t i = 0; i < step->num_segments; i++) {
-		const struct quire_segment *segment = &step->segments[i];
-		struct model_request *request = model_find_request(m, segment->request);
-		struct model_stream *stream =
-			model_find_stream(request, model_label(segment->label));
-
-		m->counts.tokens += (uint64_t)segment->span;
-		if (segment->span == 0)
-			continue;
-		stream->changes++;
-		stream->step = m->counts.steps_planned;
-		if ((step->flags & QUIRE_STEP_NO_COMMIT) == 0)
-			stream->length += segment->span;
-	}
+	if (command->tokens >= 0 && command->tokens <= stream->length)
+		return false;
+	model_refuse(answer, QUIRE_INVALID, NULL);
+	answer->form = command->tokens < 0;
+	return true;
 }
 
-static void apply_submit(struct model *m, const struct quire_step *step, bool again,
+static void apply_rewind(struct model *m, const struct quire_command *command,
                          struct model_answer *answer)
 {
-	uint64_t taken = m->counts.pages_taken;
+	struct model_stream *stream = named_stream(m, command, answer);
+	int64_t needed;
 
-	if (refuse_step(m, step, answer))
+	if (stream == NULL || tokens_wrong(command, stream, answer))
 		return;
-	if (again && answer->need > 0 && (step->flags & QUIRE_STEP_NO_WAIT) != 0) {
-		refuse(answer, QUIRE_AGAIN, "");
-		return;
-	}
-	m->counts.steps_planned++;
-	for (int32_t i = 0; i < step->num_segments; i++)
-		grow(m, &step->segments[i]);
-	model_plan(m, step, &answer->image);
-	commit(m, step);
-	answer->step = m->counts.steps_planned;
-	answer->pages_taken = (int32_t)(m->counts.pages_taken - taken);
-	REQUIRE(answer->pages_taken == answer->need);
+	stream->length -= command->tokens;
+	needed = ceil_div(stream->length, m->page_size);
+	drop_pages(m, stream, needed, true);
+	model_changed(m, stream);
 }
 
-void model_apply(struct model *m, const struct quire_command *command, bool again,
-                 struct model_answer *answer)
+static void apply_release_front(struct model *m, const struct quire_command *command,
+                                struct model_answer *answer)
 {
-	int64_t sink = m->config.sink ? 1 : 0;
+	struct model_stream *stream = named_stream(m, command, answer);
+	int16_t front[MODEL_LISTED_MAX];
+	int64_t count, last, tokens;
 
+	if (stream == NULL || tokens_wrong(command, stream, answer))
+		return;
+	count = command->tokens / m->page_size;
+	last = ceil_div(stream->length, m->page_size) - 1;
+	if (count > last)
+		count = last < 0 ? 0 : last;
+	tokens = count * m->page_size;
+	memcpy(front, stream->pages, sizeof(front));
+	stream->num_pages -= (int32_t)count;
+	stream->length -= tokens;
+	stream->released += tokens;
+	memmove(stream->pages, stream->pages + count,
+	        sizeof(stream->pages[0]) * (size_t)stream->num_pages);
+	memmove(stream->content, stream->content + tokens,
+	        sizeof(stream->content[0]) * (size_t)stream->length);
+	model_give_unowned(m, front, (int32_t)count);
+	model_changed(m, stream);
+	answer->pages_released = (int32_t)count;
+}
+
+void model_apply(struct model *m, const struct quire_command *command, uint64_t ticket,
+                 bool again, struct model_answer *answer)
+{
 	memset(answer, 0, offsetof(struct model_answer, image));
 	answer->image.n = 0;
+	answer->reads.n = 0;
 	switch (command->kind) {
 	case QUIRE_COMMAND_OPEN:
 		apply_open(m, command->request, answer);
@@ -543,16 +300,21 @@ void model_apply(struct model *m, const struct quire_command *command, bool agai
 		apply_close(m, command->request, answer);
 		break;
 	case QUIRE_COMMAND_SUBMIT:
-		apply_submit(m, command->step, again, answer);
+		model_submit(m, command->step, ticket, again, answer);
 		break;
 	case QUIRE_COMMAND_RESET:
 		apply_reset(m, command, answer);
 		break;
+	case QUIRE_COMMAND_REWIND:
+		apply_rewind(m, command, answer);
+		break;
+	case QUIRE_COMMAND_RELEASE_FRONT:
+		apply_release_front(m, command, answer);
+		break;
+	case QUIRE_COMMAND_PROMOTE:
+	case QUIRE_COMMAND_ABANDON:
+		REQUIRE(!"a command about a step's fate");
 	}
 	m->counts.commands++;
-	if (answer->refusal.status != QUIRE_OK)
-		m->counts.refused++;
-	if (m->counts.pages_owned - sink > m->counts.pages_peak)
-		m->counts.pages_peak = m->counts.pages_owned - sink;
 	REQUIRE(m->num_fifo + m->counts.pages_owned == m->num_pages);
 }

@@ -55,21 +55,38 @@ static bool await(struct sim *sim, uint64_t ticket, enum quire_stage stage,
 	return status == QUIRE_OK;
 }
 
-/* Follow everything that was given, then compare while the planner has nothing to do. */
+/* Where a fate is open a step may have to wait for it: nobody waits for that step. */
+static bool is_decided(struct sim *sim, uint64_t ticket)
+{
+	return quire_runtime_wait(sim->runtime, ticket, QUIRE_STAGE_PLANNED, 0, NULL) !=
+	       QUIRE_TIMEOUT;
+}
+
+/* Follow everything that was given and can be decided, then compare while the planner has
+ * nothing to do.  It is at rest once a self-check has been answered. */
 static void catch_up(struct sim *sim, enum quire_stage stage)
 {
 	struct quire_outcome outcome;
+	struct sim_record *record;
 
-	if (sim->drawn > 0)
-		await(sim, sim->drawn, stage, &outcome);
-	while (sim->decided < sim->drawn && !sim->failed) {
-		bool read = await(sim, sim->decided + 1, QUIRE_STAGE_PLANNED, &outcome);
+	while ((record = sim_next(sim)) != NULL && !sim->failed &&
+	       !order_is_parked(&sim->order)) {
+		bool read;
+
+		if (order_num_open(&sim->order) > 0 && !is_decided(sim, record->ticket))
+			return;
+		read = await(sim, record->ticket, QUIRE_STAGE_PLANNED, &outcome);
 
 		if (!sim->failed)
 			sim_follow(sim, read ? &outcome : NULL);
 	}
-	if (!sim->failed)
-		sim_compare_streams(sim);
+	if (stage == QUIRE_STAGE_PLANNED)
+		return;
+	for (int32_t i = 0; i < sim->order.followed && !sim->failed; i++)
+		if (order_is_settled(&sim->order, i))
+			await(sim, sim->order.entries[i].ticket, stage, &outcome);
+	if (!sim->failed && sim_next(sim) == NULL && sim_lowest_open(sim) == 0)
+		sim_compare_shown(sim, true);
 }
 
 /* Releases behind the last step come back on their own. */
@@ -91,7 +108,20 @@ static void check(struct sim *sim)
 	struct quire_refusal refusal = {.what = ""};
 
 	if (quire_runtime_check(sim->runtime, &refusal) != QUIRE_OK)
-		sim_fail(sim, sim->by_ticket[sim->decided], "check: %s", refusal.what);
+		sim_fail(sim, sim_next(sim), "check: %s", refusal.what);
+}
+
+/* The queue may be full because fates are late: the client has to see to them. */
+static void give(struct sim *sim, int32_t number)
+{
+	int64_t deadline = deadline_ns();
+
+	while (!sim->failed &&
+	       sim_give(sim, number, dice_percent(&sim->dice, 40)) != QUIRE_OK) {
+		sched_yield();
+		if (now_ns() > deadline)
+			sim_fail(sim, &sim->records[number], "is never taken");
+	}
 }
 
 void sim_drive_threads(struct sim *sim, const struct sim_mode *mode)
@@ -99,22 +129,23 @@ void sim_drive_threads(struct sim *sim, const struct sim_mode *mode)
 	for (int32_t i = 0; i < sim->list->num_commands && !sim->failed; i++) {
 		if (sim->list->commands[i].dropped)
 			continue;
-		while (!sim_give(sim, i, dice_percent(&sim->dice, 40)) && !sim->failed)
-			sched_yield();
+		give(sim, i);
 		if (mode->delays && dice_percent(&sim->dice, 5))
 			usleep((useconds_t)(1 + dice_below(&sim->dice, 100)));
 		if (sim->check_each && !sim->failed)
 			check(sim);
 		if (dice_percent(&sim->dice, 10) && !sim->failed)
-			catch_up(sim, QUIRE_STAGE_PLANNED);
+			catch_up(sim, dice_percent(&sim->dice, 70) ? QUIRE_STAGE_PLANNED
+			                                           : QUIRE_STAGE_RETIRED);
 	}
+	/* Here all fates are drawn in the end: what rests on an open one may wait. */
+	while (sim_lowest_open(sim) != 0 && !sim->failed)
+		sim_resolve(sim,
+		            dice_percent(&sim->dice, 50) ? QUIRE_COMMAND_PROMOTE
+		                                         : QUIRE_COMMAND_ABANDON,
+		            sim_lowest_open(sim));
 	if (!sim->failed)
 		catch_up(sim, QUIRE_STAGE_RETIRED);
-	for (uint64_t ticket = 1; ticket <= sim->drawn && !sim->failed; ticket++) {
-		struct quire_outcome outcome;
-
-		await(sim, ticket, QUIRE_STAGE_RETIRED, &outcome);
-	}
 	if (sim->failed)
 		return;
 	await_pages(sim);

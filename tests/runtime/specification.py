@@ -20,8 +20,14 @@ import sys
 import tempfile
 
 COMMANDS = 120
-NUMBERS = {"OK": 0, "NO_PAGES": 1, "STALE": 3, "NO_REQUEST": 5, "NO_LABEL": 6, "LIMIT": 7,
-           "INVALID": 8}
+REQUESTS = 4
+NUMBERS = {"OK": 0, "NO_PAGES": 1, "AGAIN": 2, "STALE": 3, "NO_REQUEST": 5, "NO_LABEL": 6,
+           "LIMIT": 7, "INVALID": 8, "ABANDONED": 11}
+LABELS = ("main", "a", "b")
+# What a list must be there for, counted over all of them.
+PATHS = ("pre_copies", "post_copies", "freed", "stacked", "base resolved",
+         "base left out", "open at the end", "again", "first_write_copies", "promote",
+         "abandon", "rewind", "release_front")
 DETAILS = {"NO_PAGES": "pages_short", "STALE": "got"}
 WAYS = (["--check"],
         ["--threads", "caller", "--device", "cpu:inline", "--depth", "5"],
@@ -44,7 +50,7 @@ def named(name):
     return i32s(len(name.encode())) + name.encode()
 
 
-def plan_digest(tables):
+def plan_digest(tables, pre_copies, post_copies):
     """docs/trace-format.md, section 6."""
     data = i32s(len(tables))
     for name, t in tables.items():
@@ -57,7 +63,9 @@ def plan_digest(tables):
         data += struct.pack(f"<{len(t['row_request'])}q", *t["row_request"])
         for label in t["row_label"]:
             data += i32s(-1) if label is None else named(label)
-    return xxh3(data + i32s(0, 0))
+    for copies in (pre_copies, post_copies):
+        data += i32s(len(copies), *(number for copy in copies for number in copy))
+    return xxh3(data)
 
 
 def run_digest(run, status, detail, digest):
@@ -66,14 +74,22 @@ def run_digest(run, status, detail, digest):
 
 
 class Writer:
-    """One list: commands drawn so that most make sense, and what the specification says."""
+    """One list: commands drawn so that most make sense, and what the specification says.
+
+    The specification is fed in the order in which commands are given.  The trace is the
+    order in which they took effect there, with the bases and the final outcomes.
+    """
 
     def __init__(self, spec, seed):
         self.rng = rng = random.Random(seed)
         self.pages, self.page_size = rng.randint(4, 40), rng.randint(1, 5)
-        self.sink, self.seq_tokens = rng.random() < 0.7, rng.choice((1 << 20, 30))
+        self.sink, self.seq_tokens = rng.random() < 0.7, rng.choice((1 << 20, 20))
+        self.speculative = rng.choice((0, 0.2, 0.5, 0.8))
         self.model = spec.Model(self.pages, self.page_size, self.sink, 0, self.seq_tokens)
-        self.lines, self.digest, self.statuses = [], 0, collections.Counter()
+        self.fates, self.count = spec.Tickets(), 0  # of the trace, as a reader sees it
+        self.lines, self.digest = [], 0
+        self.derived = {}  # speculative submit -> does the order of the trace tell its base?
+        self.statuses, self.paths = collections.Counter(), collections.Counter()
 
     def header(self):
         return {"quire": "plan-trace", "version": 1,
@@ -88,16 +104,27 @@ class Writer:
         stream = self.model.state.requests.get(request, {}).get(label)
         return None if stream is None else stream.length
 
-    def segments(self):
+    def forks(self):
+        pairs = []
+        for _ in range(self.rng.choice((0, 0, 0, 0, 1, 1, 2, 3))):
+            source, target = self.rng.choice(LABELS), self.rng.choice(LABELS)
+            sound = source != target and target not in [to for _, to in pairs]
+            if sound or self.rng.random() < 0.03:
+                pairs.append([source, target])
+        return pairs
+
+    def segments(self, pre_forks):
         rng, segments, used = self.rng, [], set()
         for _ in range(rng.choice((1, 1, 2, 3, 4, 6))):
-            request, label = rng.randint(1, 5), rng.choice(("main", "main", "a", "b"))
+            request, label = self.request(), rng.choice(("main",) + LABELS)
             if (request, label) in used and rng.random() < 0.97:
                 continue
-            if request not in self.model.state.requests and rng.random() < 0.9:
-                continue
             used.add((request, label))
-            length = self.length(request, label)
+            lengths = {name: self.length(request, name) for name in LABELS}
+            for source, target in pre_forks:
+                if lengths[source] is not None:
+                    lengths[target] = lengths[source]
+            length = lengths[label]
             span = rng.choice((1 if length is None else 0, 1, 1, 1, self.page_size,
                                2 * self.page_size + 1, 7))
             at = length or 0
@@ -107,8 +134,16 @@ class Writer:
         return segments
 
     def step(self):
-        rng, segments = self.rng, self.segments()
+        rng, pre_forks, post_forks = self.rng, self.forks(), self.forks()
+        segments = self.segments(pre_forks)
         step = {"segments": segments}
+        for name, pairs in (("pre_forks", pre_forks), ("post_forks", post_forks)):
+            if pairs:
+                step[name] = pairs
+        if (pre_forks or post_forks) and rng.random() < 0.2:
+            step["copy"] = "all"
+        if rng.random() < self.speculative:
+            step["speculative"] = True
         if rng.random() < 0.15:
             step["commit"] = False
         labels = list(dict.fromkeys(s["label"] for s in segments))
@@ -120,38 +155,161 @@ class Writer:
         return step if segments else None
 
     def add(self, do, fields):
-        name = f"c{len(self.lines)}"
-        self.model.feed({"id": name, "do": do, **fields})
-        answer = self.model.outcomes[name]
-        status = answer["status"]
-        detail = answer[DETAILS[status]] if status in DETAILS else 0
-        outcome, digest = {"status": status, "detail": detail}, 0
-        if "tables" in answer:
-            digest = plan_digest(answer["tables"])
-            outcome["digest"] = f"{digest:016x}"
-        line = {"do": do, **fields, "outcome": outcome}
+        self.count += 1
+        if do == "submit" and self.rng.random() < 0.03:
+            self.model.recorded_again.add(self.count)
+            fields["no_wait"] = True
+        self.model.feed({"id": self.count, "do": do, **fields})
+
+    def resolve(self):
+        rng, open_ids = self.rng, self.model.tickets.unresolved
+        ticket = rng.randint(1, self.count + 2)
+        if open_ids and rng.random() < 0.95:
+            ticket = rng.choice((open_ids[0], rng.choice(open_ids)))
+        self.add(rng.choice(("promote", "promote", "abandon")), {"ticket": ticket})
+
+    def request(self):
+        """Mostly one that is open."""
+        there = list(self.model.state.requests)
+        return self.rng.choice(there) if there and self.rng.random() < 0.9 else \
+            self.rng.randint(1, REQUESTS)
+
+    def one(self):
+        rng, request = self.rng, self.request()
+        if rng.random() < (0.4 if self.model.tickets.unresolved else 0.01):
+            return self.resolve()
+        do = rng.choices(("open", "close", "reset", "rewind", "release_front", "submit"),
+                         (4, 2, 4, 8, 5, 70))[0]
+        if do == "open":
+            request = rng.randint(1, REQUESTS)
+        fields = {"request": request}
+        if do in ("reset", "rewind", "release_front"):
+            fields["label"] = rng.choice(LABELS)
+        if do == "reset":
+            fields["keep"] = rng.random() < 0.5
+        if do in ("rewind", "release_front"):
+            length = self.length(request, fields["label"]) or 0
+            fields["tokens"] = rng.randint(0, length + (rng.random() < 0.1))
         if do == "submit":
-            line["segments"] = [[s["request"], s["label"], s["span"], s["at"]]
-                                for s in fields["segments"]]
-        self.lines.append(line)
+            fields = self.step()
+        if fields:
+            self.add(do, fields)
+
+    def share_and_write(self):
+        """Fork, rewind into a page that is shared, write on both sides."""
+        rng, request = self.rng, self.request()
+        segments = [{"request": request, "label": "main", "span": 2 * self.page_size,
+                     "at": self.length(request, "main")}]
+        self.add("submit", {"segments": segments, "post_forks": [["main", "a"]]})
+        for label in ("main", "a"):
+            self.add("rewind", {"request": request, "label": label,
+                                "tokens": min(self.length(request, label) or 0,
+                                              rng.randint(1, self.page_size))})
+        step = {"segments": [{"request": request, "label": label, "span": 1, "at": None}
+                             for label in ("main", "a")]}
+        if rng.random() < self.speculative:
+            step["speculative"] = True
+        self.add("submit", step)
+
+    def commands(self):
+        """Commands in effect order; those whose fate is open at the end come to nothing."""
+        for request in range(1, REQUESTS):
+            self.add("open", {"request": request})
+        for _ in range(COMMANDS):
+            if self.rng.random() < 0.02:
+                self.share_and_write()
+            else:
+                self.one()
+        while self.model.tickets.unresolved and self.rng.random() < 0.85:
+            self.resolve()
+        commands = list(self.model.trace)
+        for ticket in list(self.model.tickets.unresolved):
+            self.paths["open at the end"] += 1
+            self.add("abandon", {"ticket": ticket})
+        return commands
+
+    def outcome(self, command):
+        answer = self.model.outcomes[command["id"]]
+        status, digest = answer["status"], 0
+        detail = answer[DETAILS[status]] if status in DETAILS else 0
+        outcome = {"status": status, "detail": detail}
+        if "tables" in answer:
+            digest = plan_digest(answer["tables"], answer["pre_copies"], answer["post_copies"])
+            outcome["digest"] = f"{digest:016x}"
+            for path in ("pre_copies", "post_copies", "freed", "first_write_copies"):
+                self.paths[path] += bool(answer[path])
         self.statuses[status] += 1
         self.digest = run_digest(self.digest, status, detail, digest)
+        return outcome
+
+    def line(self, command):
+        line = {**command, "outcome": self.outcome(command)}
+        do, base = line["do"], line.get("base")
+        self.paths[do] += 1
+        self.paths["again"] += line["outcome"]["status"] == "AGAIN"
+        if do == "submit":
+            line["segments"] = [[s["request"], s["label"], s["span"], s["at"]]
+                                for s in line["segments"]]
+        if "copy" in line:
+            line["copy"] = True
+        if not line.get("speculative"):
+            del line["id"]
+        if do in ("submit", "promote", "abandon"):
+            self.follow(command, base)
+        else:
+            self.fates.draw(command)
+        return line
+
+    def follow(self, command, base):
+        """The fates as a reader of the trace has them."""
+        fates, name = self.fates, command["id"]
+        fates.draw({field: value for field, value in command.items() if field != "base"})
+        if not command.get("speculative"):
+            return
+        self.derived[name] = fates.base[name] == base
+        self.paths["stacked"] += base is not None
+        self.paths["base resolved"] += fates.base[name] != base
+        fates.base[name] = base
+        if fates.fate.get(base) == "abandon":
+            fates.end(name)
+
+    def written(self, line):
+        """The line in the file: a base is left out now and then where the order says it."""
+        if self.derived.get(line.get("id")) and self.rng.random() < 0.3:
+            self.paths["base left out"] += 1
+            return {name: value for name, value in line.items() if name != "base"}
+        return line
 
     def write(self, path):
-        rng = self.rng
-        for _ in range(COMMANDS):
-            request = rng.randint(1, 5)
-            do = rng.choices(("open", "close", "reset", "submit"), (10, 3, 6, 70))[0]
-            fields = {"request": request}
-            if do == "reset":
-                fields.update(label=rng.choice(("main", "a", "b")), keep=rng.random() < 0.5)
-            if do == "submit":
-                fields = self.step()
-            if fields:
-                self.add(do, fields)
+        for command in self.commands():
+            self.lines.append(self.line(command))
         with open(path, "w", encoding="utf-8") as file:
-            for line in [self.header()] + self.lines:
-                file.write(json.dumps(line) + "\n")
+            file.write(json.dumps(self.header()) + "\n")
+            for line in self.lines:
+                file.write(json.dumps(self.written(line)) + "\n")
+
+
+def replay(quire, way, path, writer):
+    """What is wrong with a replay, or nothing."""
+    done = subprocess.run([quire, "replay", "--json", *way, path], capture_output=True,
+                          text=True, check=False, timeout=60)
+    digest = json.loads(done.stdout or "{}").get("digest")
+    if done.returncode == 0 and digest == f"{writer.digest:016x}":
+        return None
+    return (f"exit {done.returncode}, digest {digest}, expected {writer.digest:016x}: "
+            f"{done.stderr}")
+
+
+def recorded(path, writer):
+    """What is wrong with the record of a replay, or nothing."""
+    with open(path, encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file][1:]
+    if len(lines) != len(writer.lines):
+        return f"{len(lines)} commands recorded, expected {len(writer.lines)}"
+    for number, (got, expected) in enumerate(zip(lines, writer.lines), 2):
+        if got != expected:
+            return f"line {number} recorded as {got}, expected {expected}"
+    return None
 
 
 def main():
@@ -159,22 +317,23 @@ def main():
     sys.dont_write_bytecode = True
     sys.path.insert(0, model)
     spec = __import__("quire_model")
-    statuses = collections.Counter()
+    statuses, paths = collections.Counter(), collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "list.plan")
+        path, record = os.path.join(folder, "list.plan"), os.path.join(folder, "record.plan")
         for seed in range(first, first + lists):
             writer = Writer(spec, seed)
             writer.write(path)
             statuses += writer.statuses
-            for way in WAYS:
-                done = subprocess.run([quire, "replay", "--json", *way, path],
-                                      capture_output=True, text=True, check=False)
-                digest = json.loads(done.stdout or "{}").get("digest")
-                if done.returncode != 0 or digest != f"{writer.digest:016x}":
-                    sys.exit(f"seed {seed}, {' '.join(way)}: exit {done.returncode}, digest "
-                             f"{digest}, expected {writer.digest:016x}: {done.stderr}")
-    print(dict(statuses))
-    missing = set(NUMBERS) - set(statuses)
+            paths += writer.paths
+            for way in (*WAYS, ["--record", record]):
+                wrong = replay(quire, way, path, writer)
+                if wrong:
+                    sys.exit(f"seed {seed}, {' '.join(way)}: {wrong}")
+            wrong = recorded(record, writer)
+            if wrong:
+                sys.exit(f"seed {seed}: {wrong}")
+    print(dict(statuses), dict(paths))
+    missing = set(NUMBERS) - set(statuses) | set(PATHS) - set(+paths)
     if missing:
         sys.exit(f"never met: {missing}")
 

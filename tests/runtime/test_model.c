@@ -3,7 +3,8 @@
  * The runtime against a sequential model, over random command lists.
  *
  *   test_model                                  what `make check` runs
- *   test_model --seed N --lists N --commands N  longer runs; [--mode N] for one mode only
+ *   test_model --seed N --lists N --commands N  longer runs; [--mode N]: only one mode,
+ *                                               [--features N]: what lists have in them
  *
  * A disagreement prints the seed, the command and both sides, and then the list, with
  * every command left out that is not needed for it.
@@ -34,6 +35,7 @@
 static struct sim sim;
 static volatile uint64_t current_seed;
 static volatile int current_mode;
+static uint32_t features = LIST_ALL;
 
 enum mode {
 	MODE_INLINE,        /* one thread, seeded scheduler, work at once */
@@ -43,6 +45,8 @@ enum mode {
 	MODE_CPU_DELAYS,    /* ... whose work is slow */
 	MODE_THREADS,       /* library threads that lose time */
 	MODE_THREADS_CPU,
+	MODE_SIM,      /* one thread, a device whose operations the scheduler runs */
+	MODE_SIM_FAIL, /* ... and one of them fails */
 	MODES,
 };
 
@@ -55,7 +59,11 @@ static struct sim_mode mode_of(enum mode mode, uint64_t seed, int32_t num_comman
 		.seed = seed * 77 + (uint64_t)mode,
 	};
 
-	m.check_each = mode == MODE_INLINE_CHECK;
+	m.check_each = mode == MODE_INLINE_CHECK || mode == MODE_SIM;
+	if (mode == MODE_SIM || mode == MODE_SIM_FAIL)
+		m.device = "sim";
+	if (mode == MODE_SIM_FAIL)
+		m.fail_at = 1 + (int32_t)(seed * 7 % (uint64_t)(4 * num_commands));
 	if (mode == MODE_INLINE_CANCEL)
 		m.cancel_at = (int32_t)(seed * 13 % (uint64_t)num_commands);
 	if (mode == MODE_CPU || mode == MODE_CPU_DELAYS || mode == MODE_THREADS_CPU)
@@ -122,7 +130,7 @@ static bool run_list(uint64_t seed, int32_t num_commands, enum mode mode,
 
 	current_seed = seed;
 	current_mode = (int)mode;
-	list_make(&list, seed, num_commands);
+	list_make(&list, seed, num_commands, features);
 	agree = sim_run(&sim, &list, &m, cover);
 	if (!agree) {
 		printf("mode %d, %s\n", (int)mode, sim.text);
@@ -144,30 +152,76 @@ static void run_mode(enum mode mode, uint64_t first, int32_t lists, int32_t num_
 		ck_assert(run_list(first + (uint64_t)i, num_commands, mode, cover));
 }
 
-/* Every state that the lists are there for was met. */
-static void expect_states(const struct sim_cover *cover)
+/* Who must meet a state. */
+enum {
+	MET_ALWAYS = 1,    /* every way to run lists */
+	MET_BY_ONE = 2,    /* one thread, which sees the planner wait */
+	MET_OTHERWISE = 4, /* tests that ask for it */
+};
+
+static const struct {
+	const char *name;
+	size_t offset;
+	int met;
+} states[] = {
+#define STATE(name, met)                                     \
+	{                                                    \
+#name, offsetof(struct sim_cover, name), met \
+	}
+	STATE(refused_at_call, MET_ALWAYS),
+	STATE(queue_full, MET_ALWAYS),
+	STATE(page_waits, MET_ALWAYS),
+	STATE(slot_waits, MET_ALWAYS),
+	STATE(held_page_waits, MET_BY_ONE),
+	STATE(held_slot_waits, MET_BY_ONE),
+	STATE(parked, MET_BY_ONE),
+	STATE(held_answers, MET_ALWAYS),
+	STATE(invalid_fates, MET_ALWAYS),
+	STATE(held_open, MET_ALWAYS),
+	STATE(abandoned_held, MET_ALWAYS),
+	STATE(abandoned_waiting_pages, MET_BY_ONE),
+	STATE(abandoned_waiting_slot, MET_BY_ONE),
+	STATE(abandoned_early, MET_ALWAYS),
+	STATE(stash_takes, MET_ALWAYS),
+	STATE(first_writes, MET_ALWAYS),
+	STATE(pre_copies, MET_ALWAYS),
+	STATE(post_copies, MET_ALWAYS),
+	STATE(rewinds, MET_ALWAYS),
+	STATE(releases, MET_ALWAYS),
+	STATE(keeps, MET_ALWAYS),
+	STATE(no_commits, MET_ALWAYS),
+	STATE(combined, MET_ALWAYS),
+	STATE(buckets, MET_ALWAYS),
+	STATE(forgotten, MET_ALWAYS),
+	STATE(cancelled, MET_OTHERWISE),
+	STATE(cancelled_waiting, MET_OTHERWISE),
+	STATE(open_at_end, MET_BY_ONE),
+	STATE(failures, MET_OTHERWISE),
+	STATE(failures_held, MET_OTHERWISE),
+#undef STATE
+};
+
+static const uint64_t *count_of(const struct sim_cover *cover, size_t state)
+{
+	return (const uint64_t *)((const char *)cover + states[state].offset);
+}
+
+/* Every status and every state that the lists are there for was met. */
+static void expect_states(const struct sim_cover *cover, int met)
 {
 	static const enum quire_status statuses[] = {
-		QUIRE_OK,         QUIRE_NO_PAGES, QUIRE_AGAIN, QUIRE_STALE,
-		QUIRE_NO_REQUEST, QUIRE_NO_LABEL, QUIRE_LIMIT, QUIRE_INVALID,
+		QUIRE_OK,    QUIRE_NO_PAGES,   QUIRE_AGAIN,
+		QUIRE_STALE, QUIRE_NO_REQUEST, QUIRE_NO_LABEL,
+		QUIRE_LIMIT, QUIRE_INVALID,    QUIRE_ABANDONED,
 	};
 
 	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
 		ck_assert_msg(cover->statuses[statuses[i]] > 0, "no command ended as %s",
 		              quire_status_name(statuses[i]));
-	ck_assert_uint_gt(cover->refused_at_call, 0);
-	ck_assert_uint_gt(cover->keeps, 0);
-	ck_assert_uint_gt(cover->no_commits, 0);
-	ck_assert_uint_gt(cover->combined, 0);
-	ck_assert_uint_gt(cover->buckets, 0);
-	ck_assert_uint_gt(cover->forgotten, 0);
-}
-
-static void expect_waits(const struct sim_cover *cover)
-{
-	ck_assert_uint_gt(cover->queue_full, 0);
-	ck_assert_uint_gt(cover->page_waits, 0);
-	ck_assert_uint_gt(cover->slot_waits, 0);
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+		if ((states[i].met & met) != 0)
+			ck_assert_msg(*count_of(cover, i) > 0, "never met: %s",
+			              states[i].name);
 }
 
 static void print_cover(const struct sim_cover *cover)
@@ -178,26 +232,19 @@ static void print_cover(const struct sim_cover *cover)
 		if (cover->statuses[i] > 0)
 			printf(" %s %llu", quire_status_name((enum quire_status)i),
 			       (unsigned long long)cover->statuses[i]);
-	printf("\n  at the call %llu, queue full %llu, page waits %llu, slot waits %llu, "
-	       "keep %llu, no-commit %llu, combined %llu, buckets %llu, forgotten %llu, "
-	       "cancelled %llu (%llu waiting)\n",
-	       (unsigned long long)cover->refused_at_call,
-	       (unsigned long long)cover->queue_full,
-	       (unsigned long long)cover->page_waits,
-	       (unsigned long long)cover->slot_waits, (unsigned long long)cover->keeps,
-	       (unsigned long long)cover->no_commits, (unsigned long long)cover->combined,
-	       (unsigned long long)cover->buckets, (unsigned long long)cover->forgotten,
-	       (unsigned long long)cover->cancelled,
-	       (unsigned long long)cover->cancelled_waiting);
+	printf("\n");
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+		printf("%s %s %llu", i % 8 == 0 ? "\n " : ",", states[i].name,
+		       (unsigned long long)*count_of(cover, i));
+	printf("\n");
 }
 
 START_TEST(one_thread_in_any_order_does_what_the_model_says)
 {
 	struct sim_cover cover = {0};
 
-	run_mode(MODE_INLINE, 1, 5000, 50, &cover);
-	expect_states(&cover);
-	expect_waits(&cover);
+	run_mode(MODE_INLINE, 1, 4000, 50, &cover);
+	expect_states(&cover, MET_ALWAYS | MET_BY_ONE);
 }
 END_TEST
 
@@ -206,8 +253,7 @@ START_TEST(every_invariant_holds_after_every_move)
 	struct sim_cover cover = {0};
 
 	run_mode(MODE_INLINE_CHECK, 10001, 1500, 50, &cover);
-	expect_states(&cover);
-	expect_waits(&cover);
+	expect_states(&cover, MET_ALWAYS | MET_BY_ONE);
 }
 END_TEST
 
@@ -221,14 +267,32 @@ START_TEST(a_cancelling_shutdown_leaves_what_was_decided)
 }
 END_TEST
 
+START_TEST(a_device_that_is_late_in_any_order_changes_nothing)
+{
+	struct sim_cover cover = {0};
+
+	run_mode(MODE_SIM, 70001, 4000, 50, &cover);
+	expect_states(&cover, MET_ALWAYS | MET_BY_ONE);
+}
+END_TEST
+
+START_TEST(a_failing_device_ends_everything_and_loses_nothing)
+{
+	struct sim_cover cover = {0};
+
+	run_mode(MODE_SIM_FAIL, 80001, 2000, 50, &cover);
+	ck_assert_uint_gt(cover.failures, 0);
+	ck_assert_uint_gt(cover.failures_held, 0);
+}
+END_TEST
+
 START_TEST(an_asynchronous_device_changes_nothing)
 {
 	struct sim_cover cover = {0};
 
 	run_mode(MODE_CPU, 30001, 400, 50, &cover);
 	run_mode(MODE_CPU_DELAYS, 40001, 400, 50, &cover);
-	expect_states(&cover);
-	expect_waits(&cover);
+	expect_states(&cover, MET_ALWAYS);
 }
 END_TEST
 
@@ -238,8 +302,7 @@ START_TEST(library_threads_change_nothing)
 
 	run_mode(MODE_THREADS, 50001, 400, 50, &cover);
 	run_mode(MODE_THREADS_CPU, 60001, 600, 50, &cover);
-	expect_states(&cover);
-	expect_waits(&cover);
+	expect_states(&cover, MET_ALWAYS);
 }
 END_TEST
 
@@ -333,6 +396,8 @@ static Suite *suite(void)
 	tcase_add_test(lists, one_thread_in_any_order_does_what_the_model_says);
 	tcase_add_test(lists, every_invariant_holds_after_every_move);
 	tcase_add_test(lists, a_cancelling_shutdown_leaves_what_was_decided);
+	tcase_add_test(lists, a_device_that_is_late_in_any_order_changes_nothing);
+	tcase_add_test(lists, a_failing_device_ends_everything_and_loses_nothing);
 	tcase_add_test(lists, an_asynchronous_device_changes_nothing);
 	tcase_add_test(lists, library_threads_change_nothing);
 	tcase_add_test(lists, a_slot_is_planned_again_while_its_step_still_runs);
@@ -357,6 +422,8 @@ static int run_long(int argc, char **argv)
 			commands = (int32_t)value;
 		else if (strcmp(argv[i], "--mode") == 0)
 			only = (int32_t)value;
+		else if (strcmp(argv[i], "--features") == 0)
+			features = (uint32_t)value;
 		else
 			return 2;
 	}

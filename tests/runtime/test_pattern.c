@@ -52,7 +52,7 @@ static void write_rows(uint64_t seed, int64_t layer)
 
 static bool compare(struct cmd_pattern_fault *fault)
 {
-	return cmd_pattern_compare(&pattern, SEED, 1, COUNT, rows, scratch, fault);
+	return cmd_pattern_compare(&pattern, SEED, 0, 1, COUNT, rows, scratch, fault);
 }
 
 START_TEST(every_value_is_exact_in_every_dtype)

@@ -139,6 +139,20 @@ static bool poll_one(struct run *run)
 	return moved;
 }
 
+/* A promote or abandon is answered at once, and has no outcome. */
+static void give_fate(struct run *run, int32_t number)
+{
+	const struct list_command *c = &run->list->commands[number];
+	struct quire_command command = c->command;
+	uint64_t ticket = 0;
+
+	command.target = run->results[c->target].ticket;
+	run->results[number].status =
+		quire_runtime_command(run->runtime, &command, &ticket, NULL);
+	if (ticket > run->drawn)
+		run->drawn = ticket;
+}
+
 /* Give one command, however often it takes. */
 static void give(struct run *run, int32_t number)
 {
@@ -146,6 +160,11 @@ static void give(struct run *run, int32_t number)
 	struct quire_command command = run->list->commands[number].command;
 	enum quire_status status;
 
+	if (command.kind == QUIRE_COMMAND_PROMOTE ||
+	    command.kind == QUIRE_COMMAND_ABANDON) {
+		give_fate(run, number);
+		return;
+	}
 	if (command.kind == QUIRE_COMMAND_SUBMIT) {
 		result->step = *command.step;
 		result->step.flags &= ~QUIRE_STEP_NO_WAIT;
@@ -182,6 +201,11 @@ static void finish(struct run *run, struct result *result)
 	ck_assert_int_eq(status, QUIRE_OK);
 	result->status = outcome.refusal.status;
 	result->digest = outcome.digest;
+	if (result->status == QUIRE_ABANDONED) { /* whether it had been planned or not */
+		free(result->image);
+		result->image = NULL;
+		result->planned = 0;
+	}
 	if (result->status == QUIRE_NO_PAGES)
 		result->detail = outcome.refusal.pages_short;
 	if (result->status == QUIRE_STALE)
@@ -201,6 +225,9 @@ static struct run *run_list(const struct list *list, const struct way *way)
 	begin(run);
 	for (int32_t i = 0; i < list->num_commands; i++)
 		give(run, i);
+	/* No fate stays open; INVALID where it is not. */
+	for (int32_t i = 0; i < list->num_commands; i++)
+		(void)!quire_runtime_abandon(run->runtime, run->results[i].ticket);
 	for (int32_t i = 0; i < list->num_commands; i++)
 		if (run->results[i].ticket > 0)
 			finish(run, &run->results[i]);
@@ -242,11 +269,13 @@ static void compare(const struct run *expected, const struct run *got)
 	ck_assert_uint_eq(got->digest, expected->digest);
 }
 
-/* Room for every outcome; the lists are long, and their pools small: pages go round. */
+/* Room for every outcome, and for all that waits behind a held step, so that every list is
+ * given in its own order; the lists are long, and their pools small: pages go round. */
 static void make_list(struct list *list, uint64_t seed)
 {
-	list_make(list, seed, LIST_COMMANDS);
+	list_make(list, seed, LIST_COMMANDS, LIST_ALL);
 	list->config.tickets_max = 4096;
+	list->config.commands_max = LIST_COMMANDS;
 }
 
 static void run_every_way(uint64_t seed)
@@ -263,7 +292,7 @@ static void run_every_way(uint64_t seed)
 	expected = run_list(&list, &first);
 	for (int32_t i = 0; i < LIST_COMMANDS; i++)
 		plans += expected->results[i].image != NULL;
-	ck_assert_int_gt(plans, LIST_COMMANDS / 10);
+	ck_assert_int_gt(plans, LIST_COMMANDS / 30);
 	for (int32_t i = 0; i < 6 * 2 * 2 * 2; i++) {
 		const struct way way = {
 			.depth = depths[i / 8],

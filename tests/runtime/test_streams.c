@@ -75,12 +75,12 @@ START_TEST(requests_and_labels_have_streams_of_their_own)
 {
 	for (uint64_t request = 0; request < 30; request++)
 		for (int32_t label = 0; label < 3; label++)
-			cmd_streams_step(&streams, request << 40, label)->length =
+			cmd_streams_step(&streams, request << 40, label)->written =
 				(int64_t)request * 3 + label;
 	for (uint64_t request = 0; request < 30; request++)
 		for (int32_t label = 0; label < 3; label++)
 			ck_assert_int_eq(
-				cmd_streams_find(&streams, request << 40, label)->length,
+				cmd_streams_find(&streams, request << 40, label)->written,
 				(int64_t)request * 3 + label);
 	for (int32_t n = 0; n < 90; n++)
 		cmd_streams_drop(&streams, cmd_streams_any(&streams));

@@ -3,6 +3,7 @@
  * long. */
 #include "config.h"
 
+#include "runtime/memory_impl.h"
 #include "runtime/tickets_impl.h"
 
 #include "fixture.h"
@@ -14,6 +15,23 @@
 
 #define PAGES     64
 #define PAGE_SIZE 4
+
+/* Cells, in memory from malloc. */
+static void begin(struct quire_tickets *tickets, int32_t tickets_max)
+{
+	struct quire_memory memory = {0};
+
+	quire_memory_resolve(&memory);
+	ck_assert_int_eq(quire_tickets_init(tickets, tickets_max, &memory), QUIRE_OK);
+}
+
+static void end(struct quire_tickets *tickets)
+{
+	struct quire_memory memory = {0};
+
+	quire_memory_resolve(&memory);
+	quire_tickets_end(tickets, &memory);
+}
 
 static uint64_t state_of(struct quire_tickets *tickets, uint64_t ticket)
 {
@@ -27,13 +45,13 @@ START_TEST(every_cell_is_free_at_first_and_no_ticket_is_in_it)
 	for (int32_t tickets_max = 1; tickets_max <= 9; tickets_max++) {
 		struct quire_tickets tickets;
 
-		ck_assert_int_eq(quire_tickets_init(&tickets, tickets_max), QUIRE_OK);
+		begin(&tickets, tickets_max);
 		ck_assert_uint_ge(tickets.mask + 1, (uint64_t)tickets_max);
 		for (uint64_t ticket = 1; ticket <= 2 * (tickets.mask + 1); ticket++) {
 			ck_assert(quire_ticket_is_free(&tickets, ticket));
 			ck_assert_uint_ne(state_of(&tickets, ticket) / 4, ticket);
 		}
-		quire_tickets_end(&tickets);
+		end(&tickets);
 	}
 }
 END_TEST
@@ -43,7 +61,7 @@ START_TEST(a_cell_is_drawn_again_only_once_its_ticket_has_retired)
 	struct quire_tickets tickets;
 	uint64_t cells;
 
-	ck_assert_int_eq(quire_tickets_init(&tickets, 4), QUIRE_OK);
+	begin(&tickets, 4);
 	cells = tickets.mask + 1;
 	for (uint64_t ticket = 1; ticket <= 5 * cells; ticket++) {
 		ck_assert(quire_ticket_is_free(&tickets, ticket));
@@ -59,7 +77,7 @@ START_TEST(a_cell_is_drawn_again_only_once_its_ticket_has_retired)
 		}
 		quire_ticket_advance(&tickets, ticket, QUIRE_STAGE_RETIRED);
 	}
-	quire_tickets_end(&tickets);
+	end(&tickets);
 }
 END_TEST
 
@@ -68,17 +86,21 @@ START_TEST(a_new_ticket_inherits_nothing_from_the_last_one_in_its_cell)
 	struct quire_tickets tickets;
 	struct quire_ticket_cell *cell;
 
-	ck_assert_int_eq(quire_tickets_init(&tickets, 1), QUIRE_OK);
+	begin(&tickets, 1);
 	cell = quire_ticket_cell(&tickets, 1);
 	quire_ticket_draw(&tickets, 1);
 	atomic_store(&cell->digest, 77);
 	atomic_store(&cell->failed, true);
+	atomic_store(&cell->abandoned, true);
+	atomic_store(&cell->fate, 5 * 4 + QUIRE_FATE_ABANDON);
 	quire_ticket_advance(&tickets, 1, QUIRE_STAGE_RETIRED);
 	quire_ticket_draw(&tickets, 2);
 	ck_assert_ptr_eq(quire_ticket_cell(&tickets, 2), cell);
 	ck_assert_uint_eq(atomic_load(&cell->digest), 0);
 	ck_assert(!atomic_load(&cell->failed));
-	quire_tickets_end(&tickets);
+	ck_assert(!atomic_load(&cell->abandoned));
+	ck_assert_uint_eq(atomic_load(&cell->fate), QUIRE_FATE_OPEN);
+	end(&tickets);
 }
 END_TEST
 

@@ -7,6 +7,8 @@
 
 #include "tests/run_suite.h"
 
+#include <quire/runtime/limits.h>
+
 #include <check.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -167,6 +169,99 @@ START_TEST(a_deadline_ends_the_sleep_and_not_before_its_time)
 }
 END_TEST
 
+START_TEST(a_wake_raises_the_one_chained_to_it_and_not_the_other_way_round)
+{
+	struct quire_wake first, also;
+	uint32_t of_first, of_also;
+
+	quire_wake_init(&first);
+	quire_wake_init(&also);
+	quire_wake_chain(&first, &also);
+	of_first = quire_wake_value(&first);
+	of_also = quire_wake_value(&also);
+	quire_wake_all(&first);
+	ck_assert_uint_ne(quire_wake_value(&first), of_first);
+	ck_assert_uint_ne(quire_wake_value(&also), of_also);
+	of_first = quire_wake_value(&first);
+	quire_wake_all(&also);
+	ck_assert_uint_eq(quire_wake_value(&first), of_first);
+}
+END_TEST
+
+/* Look and sleep at a wake that nobody raises, far longer than an adaptive look. */
+static void wait_in_vain(struct quire_spin *spin)
+{
+	struct quire_wake wake;
+
+	quire_wake_init(&wake);
+	ck_assert_int_eq(quire_wake_await(&wake, quire_wake_value(&wake),
+	                                  quire_now_ns() + 200000, spin),
+	                 -1);
+}
+
+/* Wait at a wake that was raised already. */
+static void wait_with_luck(struct quire_spin *spin)
+{
+	struct quire_wake wake;
+	uint32_t value;
+
+	quire_wake_init(&wake);
+	value = quire_wake_value(&wake);
+	quire_wake_all(&wake);
+	ck_assert_int_eq(quire_wake_await(&wake, value, QUIRE_NO_DEADLINE, spin), 0);
+}
+
+/* Of one look and the next there are so many waits more each time: 2n + 1, from 0. */
+START_TEST(looks_in_vain_are_followed_by_more_and_more_waits_without)
+{
+	static const uint32_t expected[] = {1, 3, 7, 15, 31, 63, 63};
+	struct quire_spin spin;
+
+	quire_spin_init(&spin, -1);
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+		ck_assert_uint_eq(spin.skips, 0);
+		wait_in_vain(&spin);
+		ck_assert_uint_eq(spin.skips, expected[i]);
+		for (uint32_t left = expected[i]; left > 0; left--) {
+			wait_with_luck(&spin); /* says nothing of looks: it slept */
+			ck_assert_uint_eq(spin.skips, left - 1);
+		}
+	}
+	/* A look that pays halves: 31, 15, 7; the next in vain makes 15 of that. */
+	for (int i = 0; i < 3; i++)
+		wait_with_luck(&spin);
+	ck_assert_uint_eq(spin.skips, 0);
+	wait_in_vain(&spin);
+	ck_assert_uint_eq(spin.skips, 15);
+}
+END_TEST
+
+START_TEST(a_fixed_look_is_never_left_out_and_none_never_made)
+{
+	struct quire_spin fixed, none;
+
+	quire_spin_init(&fixed, 1000);
+	quire_spin_init(&none, 0);
+	for (int i = 0; i < 3; i++) {
+		wait_in_vain(&fixed);
+		wait_in_vain(&none);
+		ck_assert_uint_eq(fixed.skips, 0);
+		ck_assert_uint_eq(none.skips, 0);
+	}
+}
+END_TEST
+
+START_TEST(a_look_ends_at_the_deadline_however_long_it_might_be)
+{
+	struct quire_spin spin;
+	int64_t start_ns = quire_now_ns();
+
+	quire_spin_init(&spin, FAR_NS);
+	wait_in_vain(&spin);
+	ck_assert_int_lt(quire_now_ns() - start_ns, FAR_NS);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("wake");
@@ -177,6 +272,11 @@ int main(void)
 	tcase_add_test(tcase, one_wake_reaches_everyone_who_sleeps);
 	tcase_add_test(tcase, an_old_value_is_not_slept_on);
 	tcase_add_test(tcase, a_deadline_ends_the_sleep_and_not_before_its_time);
+	tcase_add_test(tcase,
+	               a_wake_raises_the_one_chained_to_it_and_not_the_other_way_round);
+	tcase_add_test(tcase, looks_in_vain_are_followed_by_more_and_more_waits_without);
+	tcase_add_test(tcase, a_fixed_look_is_never_left_out_and_none_never_made);
+	tcase_add_test(tcase, a_look_ends_at_the_deadline_however_long_it_might_be);
 	suite_add_tcase(suite, tcase);
 	return run_suite(suite);
 }

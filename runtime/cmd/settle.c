@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "runtime/cmd/replay_impl.h"
+
+#include <quire/plans/plan.h>
+
+#include <inttypes.h>
+
+#define OUTCOME_BYTES 128
+
+static int64_t detail_of(const struct quire_refusal *refusal)
+{
+	if (refusal->status == QUIRE_NO_PAGES)
+		return refusal->pages_short;
+	return refusal->status == QUIRE_STALE ? refusal->got : 0;
+}
+
+/* Statuses that tell of this run's machine, not of the commands. */
+static bool is_failure(enum quire_status status)
+{
+	return status == QUIRE_DEVICE || status == QUIRE_CALLBACK ||
+	       status == QUIRE_NO_MEMORY || status == QUIRE_CLOSED ||
+	       status == QUIRE_CANCELLED || status == QUIRE_WOULD_BLOCK;
+}
+
+static int tell_failure(const struct cmd_run *run, int64_t line,
+                        const struct quire_refusal *refusal)
+{
+	char text[512];
+
+	quire_refusal_text(refusal, text, sizeof(text));
+	cmd_tell(run->file, line, "the runtime failed: %s", text);
+	return CMD_FAILED;
+}
+
+static void describe(const struct quire_trace_outcome *outcome, bool digest, char *text)
+{
+	int used =
+		snprintf(text, OUTCOME_BYTES, "%s", quire_status_name(outcome->status));
+
+	if (outcome->detail != 0)
+		used += snprintf(text + used, OUTCOME_BYTES - (size_t)used, " %" PRId64,
+		                 outcome->detail);
+	if (digest && outcome->has_digest)
+		snprintf(text + used, OUTCOME_BYTES - (size_t)used,
+		         " with digest %016" PRIx64, outcome->digest);
+}
+
+static int compare(struct cmd_run *run, const struct cmd_pending *pending,
+                   const struct quire_trace_outcome *got)
+{
+	const struct quire_trace_outcome *expected = &pending->expected;
+	bool digests = expected->has_digest && got->has_digest;
+	char wanted_text[OUTCOME_BYTES], got_text[OUTCOME_BYTES];
+
+	if (!run->compares || !pending->has_expected)
+		return CMD_DONE;
+	if (got->status == expected->status && got->detail == expected->detail &&
+	    (!digests || got->digest == expected->digest)) {
+		run->compared++;
+		return CMD_DONE;
+	}
+	describe(expected, digests, wanted_text);
+	describe(got, digests, got_text);
+	cmd_tell(run->file, pending->line, "%s diverged: expected %s, got %s",
+	         cmd_kind_names[pending->kind], wanted_text, got_text);
+	run->diverged = true;
+	return CMD_FAILED;
+}
+
+int cmd_run_diverge(struct cmd_run *run, int64_t line, const char *what)
+{
+	cmd_tell(run->file, line, "%s", what);
+	run->diverged = true;
+	return CMD_FAILED;
+}
+
+static int record(struct cmd_run *run, const struct cmd_pending *pending,
+                  const struct quire_trace_outcome *outcome)
+{
+	struct quire_trace_record again;
+	struct quire_refusal refusal;
+
+	if (run->record == NULL)
+		return CMD_DONE;
+	if (quire_trace_next(run->again, &again, &refusal) != QUIRE_OK)
+		return cmd_tell_refusal(run->file, &refusal);
+	again.has_base = pending->fate != NULL;
+	again.base = pending->base;
+	again.has_outcome = true;
+	again.outcome = *outcome;
+	if (quire_trace_write(run->record, &again, &refusal) != QUIRE_OK)
+		return cmd_tell_refusal(run->options->record, &refusal);
+	return CMD_DONE;
+}
+
+/* ------------------------------------------------------------------ settle */
+
+/* May what becomes of a command still change? */
+static bool is_open(const struct cmd_pending *pending)
+{
+	return pending->fate != NULL && !pending->fate->is_final;
+}
+
+/* What the runtime says of a command in the end. */
+static int ask(struct cmd_run *run, const struct cmd_pending *pending,
+               struct quire_outcome *outcome_out)
+{
+	enum quire_status status;
+
+	*outcome_out = (struct quire_outcome){.refusal = pending->got};
+	if (pending->ticket == 0)
+		return CMD_DONE;
+	status = cmd_run_wait(run, pending->ticket, QUIRE_STAGE_RETIRED, outcome_out);
+	if (status != QUIRE_OK) {
+		cmd_tell(run->file, pending->line, "the outcome was lost: %s",
+		         quire_status_text(status));
+		return CMD_FAILED;
+	}
+	if (is_failure(outcome_out->refusal.status))
+		return tell_failure(run, pending->line, &outcome_out->refusal);
+	if (pending->fate != NULL && outcome_out->refusal.status != QUIRE_ABANDONED &&
+	    outcome_out->base != pending->base_ticket)
+		return cmd_run_diverge(run, pending->line,
+		                       "submit diverged: it rests on another step than "
+		                       "its base");
+	return CMD_DONE;
+}
+
+/* What became of a command, in the words of a trace. */
+static int conclude(struct cmd_run *run, const struct cmd_pending *pending,
+                    struct quire_trace_outcome *got)
+{
+	struct quire_outcome outcome;
+	int code = ask(run, pending, &outcome);
+
+	if (code != CMD_DONE)
+		return code;
+	if (pending->fate != NULL && pending->ticket == 0 &&
+	    pending->fate->state == CMD_FATE_ABANDONED) {
+		*got = (struct quire_trace_outcome){.status = QUIRE_ABANDONED};
+		return CMD_DONE;
+	}
+	if (pending->is_left_out) {
+		*got = pending->expected;
+		got->has_digest = false;
+		return CMD_DONE;
+	}
+	*got = (struct quire_trace_outcome){
+		.status = outcome.refusal.status,
+		.detail = detail_of(&outcome.refusal),
+		.has_digest = run->options->digests &&
+	                      pending->kind == QUIRE_COMMAND_SUBMIT &&
+	                      outcome.refusal.status == QUIRE_OK,
+	};
+	if (got->has_digest)
+		got->digest = outcome.digest;
+	if (pending->fate != NULL)
+		pending->fate->is_ok = got->status == QUIRE_OK;
+	return CMD_DONE;
+}
+
+bool cmd_run_can_settle(struct cmd_run *run)
+{
+	struct cmd_pending *pending = cmd_run_pending(run, run->cursor);
+	struct quire_outcome outcome;
+
+	if (run->cursor == run->tail || pending->is_planned)
+		return run->cursor != run->tail && !is_open(pending);
+	if (!is_open(pending) || pending->ticket == 0)
+		return true;
+	/* Nothing is held below it, so it is planned without anybody's help. */
+	pending->is_planned = cmd_run_wait(run, pending->ticket, QUIRE_STAGE_PLANNED,
+	                                   &outcome) == QUIRE_OK &&
+	                      outcome.refusal.status == QUIRE_OK;
+	return !pending->is_planned;
+}
+
+/* Close the oldest command. */
+static int close_oldest(struct cmd_run *run)
+{
+	struct cmd_pending *pending = cmd_run_pending(run, run->head);
+	struct quire_trace_outcome *got = &pending->settled;
+	int code = CMD_DONE;
+
+	if (pending->is_unclosed)
+		code = conclude(run, pending, got);
+	if (code == CMD_DONE)
+		code = compare(run, pending, got);
+	if (code == CMD_DONE)
+		code = record(run, pending, got);
+	if (code != CMD_DONE)
+		return code;
+	run->head++;
+	run->statuses[got->status]++;
+	run->digest = quire_run_digest_add(run->digest, got->status, got->detail,
+	                                   got->has_digest ? got->digest : 0);
+	return CMD_DONE;
+}
+
+static int close_settled(struct cmd_run *run)
+{
+	int code = CMD_DONE;
+
+	while (code == CMD_DONE && run->head != run->cursor &&
+	       !is_open(cmd_run_pending(run, run->head)))
+		code = close_oldest(run);
+	return code;
+}
+
+int cmd_run_settle(struct cmd_run *run)
+{
+	struct cmd_pending *pending = cmd_run_pending(run, run->cursor);
+	enum quire_status status = QUIRE_ABANDONED; /* or refused: nothing remains */
+	int code = CMD_DONE;
+
+	pending->is_unclosed = is_open(pending);
+	if (!pending->is_unclosed) {
+		code = conclude(run, pending, &pending->settled);
+		status = pending->settled.status;
+	}
+	if (code == CMD_DONE && run->check != NULL)
+		code = cmd_check_settle(run->check, pending, status);
+	if (code != CMD_DONE)
+		return code;
+	run->cursor++;
+	return close_settled(run);
+}
+
+int cmd_run_settle_all(struct cmd_run *run)
+{
+	int code = CMD_DONE;
+
+	while (code == CMD_DONE && cmd_run_can_settle(run))
+		code = cmd_run_settle(run);
+	return code != CMD_DONE ? code : close_settled(run);
+}
