@@ -53,7 +53,11 @@ static void add_table(XXH3_state_t *state, const struct quire_plan *plan,
 	add_i32s(state, counts, 5);
 	add_i32s(state, table->qo_indptr, rows + 1);
 	add_i32s(state, table->kv_indptr, rows + 1);
-	add_i32s(state, table->kv_indices, table->pages);
+	for (int32_t i = 0; table->kv_indices == NULL && i < table->rows; i++)
+		add_i32s(state, quire_row_pages(plan, table, i),
+		         table->kv_indptr[i + 1] - table->kv_indptr[i]);
+	if (table->kv_indices != NULL)
+		add_i32s(state, table->kv_indices, table->pages);
 	add_i32s(state, table->kv_last_page_len, rows);
 	add_i32s(state, table->last_token, rows);
 	add_i32s(state, table->slot_page, tokens);

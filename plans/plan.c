@@ -27,7 +27,8 @@ static enum quire_status check_limits(const struct quire_slot_limits *limits,
 		{"tables_max", limits->tables_max, 1, QUIRE_TABLES_MAX},
 		{"rows_max", limits->rows_max, 1, QUIRE_ROWS_MAX},
 		{"tokens_max", limits->tokens_max, 1, QUIRE_TOKENS_MAX},
-		{"pages_max", limits->pages_max, 1, INT32_MAX},
+		{"pages_max", limits->pages_max, limits->block_width > 0 ? 0 : 1,
+	         INT32_MAX},
 		{"block_width", limits->block_width, 0, QUIRE_PAGES_MAX},
 		{"copies_max", limits->copies_max, 0, QUIRE_PAGES_MAX},
 		{"work_max", limits->work_max, 0, QUIRE_WORK_MAX},
@@ -89,12 +90,20 @@ enum quire_status quire_slot_layout_init(const struct quire_slot_limits *limits,
 	return QUIRE_OK;
 }
 
+/* Whatever both halves hold: all of the row is written next time. */
+static void forget_row(struct quire_block_row *row, int32_t block_width)
+{
+	row->list = 0;
+	row->pages = block_width;
+}
+
 static void bind_table(struct quire_table *table, const struct quire_slot_layout *layout,
-                       char *base)
+                       char *base, struct quire_block_row *block_rows)
 {
 	table->qo_indptr = (int32_t *)(base + layout->qo_indptr);
 	table->kv_indptr = (int32_t *)(base + layout->kv_indptr);
-	table->kv_indices = (int32_t *)(base + layout->kv_indices);
+	if (layout->limits.pages_max > 0)
+		table->kv_indices = (int32_t *)(base + layout->kv_indices);
 	table->kv_last_page_len = (int32_t *)(base + layout->kv_last_page_len);
 	table->last_token = (int32_t *)(base + layout->last_token);
 	table->slot_page = (int32_t *)(base + layout->slot_page);
@@ -103,12 +112,16 @@ static void bind_table(struct quire_table *table, const struct quire_slot_layout
 	table->row_request = (int64_t *)(base + layout->row_request);
 	table->row_tag = (uint64_t *)(base + layout->row_tag);
 	table->row_label = (int32_t *)(base + layout->row_label);
-	if (layout->limits.block_width > 0)
-		table->block_table = (int32_t *)(base + layout->block_table);
+	if (layout->limits.block_width == 0)
+		return;
+	table->block_table = (int32_t *)(base + layout->block_table);
+	table->block_rows = block_rows;
+	for (int64_t row = 0; row < layout->limits.rows_max; row++)
+		forget_row(&block_rows[row], (int32_t)layout->limits.block_width);
 }
 
 void quire_plan_bind(struct quire_plan *plan, const struct quire_slot_layout *layout,
-                     char *host, char *device)
+                     char *host, char *device, struct quire_block_row *block_rows)
 {
 	memset(plan, 0, sizeof(*plan));
 	plan->block_width = (int32_t)layout->limits.block_width;
@@ -120,7 +133,16 @@ void quire_plan_bind(struct quire_plan *plan, const struct quire_slot_layout *la
 	plan->host = host;
 	plan->device = device;
 	for (int64_t t = 0; t < layout->limits.tables_max; t++)
-		bind_table(&plan->tables[t], layout, host + t * layout->table_bytes);
+		bind_table(&plan->tables[t], layout, host + t * layout->table_bytes,
+		           block_rows == NULL ? NULL
+		                              : block_rows + t * layout->limits.rows_max);
+}
+
+void quire_plan_forget(struct quire_plan *plan)
+{
+	for (int32_t t = 0; t < plan->num_tables && plan->block_width > 0; t++)
+		for (int32_t row = 0; row < plan->tables[t].bucket_rows; row++)
+			forget_row(&plan->tables[t].block_rows[row], plan->block_width);
 }
 
 static inline uint64_t label_bit(int32_t label)
@@ -235,15 +257,27 @@ static void put_tokens(struct quire_table *table, int32_t token,
 	}
 }
 
-static void put_block_row(struct quire_table *table, int32_t row, const int32_t *ids,
-                          int32_t pages, int32_t block_width)
+/* A row that had this list before only gets what differs: a longer or shorter end. */
+static void put_block_row(struct quire_table *table, int32_t row, uint64_t list,
+                          const int32_t *ids, int32_t pages, int32_t block_width)
 {
 	int32_t *entries = table->block_table + (int64_t)row * block_width;
+	struct quire_block_row *before = &table->block_rows[row];
+	int32_t kept = 0;
 
 	QUIRE_ASSERT(pages <= block_width);
-	if (pages > 0)
-		memcpy(entries, ids, (size_t)pages * 4);
-	memset(entries + pages, 0, (size_t)(block_width - pages) * 4);
+	if (list != 0 && before->list == list)
+		kept = pages < before->pages ? pages : before->pages;
+	if (pages > kept)
+		memcpy(entries + kept, ids + kept, (size_t)(pages - kept) * 4);
+	if (before->pages > pages)
+		memset(entries + pages, 0, (size_t)(before->pages - pages) * 4);
+	*before = (struct quire_block_row){
+		.list = list,
+		.pages = pages,
+		.first = kept,
+		.end = pages > before->pages ? pages : before->pages,
+	};
 }
 
 static inline void put_row(struct cursor *at, const struct quire_paging *page,
@@ -254,7 +288,7 @@ static inline void put_row(struct cursor *at, const struct quire_paging *page,
 	int32_t pages = quire_pages_of(page, view->length);
 	int32_t last_page_len = view->length - (pages - 1) * page->size;
 
-	if (pages > 0)
+	if (pages > 0 && table->kv_indices != NULL)
 		memcpy(table->kv_indices + at->page, view->pages, (size_t)pages * 4);
 	if (view->span == 1) {
 		table->slot_page[at->token] = view->pages[pages - 1];
@@ -273,7 +307,7 @@ static inline void put_row(struct cursor *at, const struct quire_paging *page,
 	table->row_tag[row] = view->tag;
 	table->row_label[row] = view->label;
 	if (block_width > 0)
-		put_block_row(table, row, view->pages, pages, block_width);
+		put_block_row(table, row, view->list, view->pages, pages, block_width);
 }
 
 /* Turn the sizes of labels into their first places: members of one table lie behind each
@@ -328,10 +362,9 @@ static void pad_rows(struct quire_table *table, int32_t page_size, int32_t block
 		table->row_tag[row] = 0;
 		table->row_label[row] = -1;
 	}
-	if (block_width > 0)
-		memset(table->block_table + (int64_t)table->rows * block_width, 0,
-		       (size_t)(table->bucket_rows - table->rows) * (size_t)block_width *
-		               4);
+	for (int32_t row = table->rows; block_width > 0 && row < table->bucket_rows;
+	     row++)
+		put_block_row(table, row, 0, NULL, 0, block_width);
 }
 
 /* Padding tokens go to page 0, offset 0, position 0: the sink. */
@@ -424,7 +457,8 @@ static void add_table_ranges(struct range_list *list, const struct quire_table *
 
 	add_range(list, table->qo_indptr, (rows + 1) * 4);
 	add_range(list, table->kv_indptr, (rows + 1) * 4);
-	add_range(list, table->kv_indices, (int64_t)table->pages * 4);
+	if (table->kv_indices != NULL)
+		add_range(list, table->kv_indices, (int64_t)table->pages * 4);
 	add_range(list, table->kv_last_page_len, rows * 4);
 	add_range(list, table->last_token, rows * 4);
 	add_range(list, table->slot_page, tokens * 4);
@@ -433,8 +467,6 @@ static void add_table_ranges(struct range_list *list, const struct quire_table *
 	add_range(list, table->row_request, rows * 8);
 	add_range(list, table->row_tag, rows * 8);
 	add_range(list, table->row_label, rows * 4);
-	if (table->block_table != NULL)
-		add_range(list, table->block_table, rows * list->plan->block_width * 4);
 }
 
 int32_t quire_plan_ranges(const struct quire_plan *plan, struct quire_slot_range *ranges)
@@ -449,5 +481,31 @@ int32_t quire_plan_ranges(const struct quire_plan *plan, struct quire_slot_range
 	add_range(&list, plan->copy_target, copies * 4);
 	add_range(&list, plan->copy_end, copies * 4);
 	add_range(&list, plan->user, plan->user_bytes);
+	return list.count;
+}
+
+int32_t quire_plan_patches(const struct quire_plan *plan,
+                           struct quire_patch_cursor *cursor,
+                           struct quire_slot_range *ranges, int32_t max)
+{
+	struct range_list list = {.plan = plan, .ranges = ranges};
+
+	for (; cursor->table < plan->num_tables && plan->block_width > 0;
+	     cursor->table++) {
+		const struct quire_table *table = &plan->tables[cursor->table];
+
+		for (; cursor->row < table->bucket_rows; cursor->row++) {
+			const struct quire_block_row *row =
+				&table->block_rows[cursor->row];
+			const int32_t *entries = table->block_table +
+			                         (int64_t)cursor->row * plan->block_width;
+
+			if (list.count == max)
+				return max;
+			add_range(&list, entries + row->first,
+			          (int64_t)(row->end - row->first) * 4);
+		}
+		cursor->row = 0;
+	}
 	return list.count;
 }

@@ -35,7 +35,9 @@
  *   (page 0, offset 0, position 0): the sink.
  *
  *   block_table, when asked for: [bucket_rows, block_width], row i holds its npages_i
- *   pages, then zeros.
+ *   pages, then zeros.  It is patched: a row that has the list of the slot's plan before
+ *   gets what was appended since, and only that is uploaded, so its cost does not grow
+ *   with the context.  kv_indices, whose entries all move, can be left out then.
  *
  * Source: the cycle documented for mstar.engine.resources.kv.cache; the tensors of
  * FlashInfer's paged wrappers.
@@ -55,7 +57,8 @@ struct quire_slot_limits {
 	int64_t tables_max;  /* 1..QUIRE_TABLES_MAX */
 	int64_t rows_max;    /* 1..QUIRE_ROWS_MAX */
 	int64_t tokens_max;  /* 1..QUIRE_TOKENS_MAX */
-	int64_t pages_max;   /* entries of kv_indices, 1..2^31-1 */
+	int64_t pages_max;   /* entries of kv_indices, 1..2^31-1; 0: no kv_indices, as the
+	                      * block table has the pages */
 	int64_t block_width; /* pages of one block table row; 0: no block table */
 	int64_t copies_max;  /* copies of forks and first writes, 0..QUIRE_PAGES_MAX */
 	int64_t work_max;    /* page copies of the built-in work, 0..QUIRE_WORK_MAX */
@@ -85,6 +88,15 @@ struct quire_slot_layout {
 	int64_t slot_bytes;
 };
 
+/* What a row of a block table holds in both halves of its slot, and what of it the newest
+ * plan there has changed: entries [first, end). */
+struct quire_block_row {
+	uint64_t list; /* 0: rubbish */
+	int32_t pages; /* behind them it is zeros */
+	int32_t first;
+	int32_t end;
+};
+
 struct quire_table {
 	int32_t name; /* label id of the label or combined name */
 	int32_t rows; /* live rows, tokens and pages ... */
@@ -94,7 +106,7 @@ struct quire_table {
 	int32_t bucket_tokens;
 	int32_t *qo_indptr;        /* [bucket_rows + 1] */
 	int32_t *kv_indptr;        /* [bucket_rows + 1] */
-	int32_t *kv_indices;       /* [pages] */
+	int32_t *kv_indices;       /* [pages] or NULL */
 	int32_t *kv_last_page_len; /* [bucket_rows] */
 	int32_t *last_token;       /* [bucket_rows] */
 	int32_t *slot_page;        /* [bucket_tokens] */
@@ -104,6 +116,8 @@ struct quire_table {
 	uint64_t *row_tag;         /* [bucket_rows] */
 	int32_t *row_label;        /* [bucket_rows] */
 	int32_t *block_table;      /* [bucket_rows, block_width] or NULL */
+	struct quire_block_row
+		*block_rows; /* [rows_max], host only; NULL without a block table */
 };
 
 struct quire_plan {
@@ -140,6 +154,9 @@ struct quire_view {
 	int32_t length;       /* live tokens after the span */
 	int32_t released;     /* tokens released from the front */
 	const int32_t *pages; /* at least ceil(length / page_size) */
+	/* Names the list: of two views with the same name the shorter one's pages are the
+	 * first ones of the longer one's.  0: it has none. */
+	uint64_t list;
 };
 
 /* Which labels form which table. */
@@ -158,6 +175,15 @@ struct quire_combined_ids {
 	int32_t labels[QUIRE_LABELS_MAX];
 };
 
+/* The pages of a row, on the host half: kv_indptr says how many. */
+static inline const int32_t *quire_row_pages(const struct quire_plan *plan,
+                                             const struct quire_table *table, int32_t row)
+{
+	if (table->kv_indices != NULL)
+		return table->kv_indices + table->kv_indptr[row];
+	return table->block_table + (int64_t)row * plan->block_width;
+}
+
 /* The host pointer's twin in the device half. */
 static inline void *quire_plan_device(const struct quire_plan *plan, const void *host)
 {
@@ -175,11 +201,18 @@ QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_slot_layout_init(
 
 /*
  * quire_plan_bind - a plan as a view over a slot: all pointers set, no table yet
- * @host, @device: kept; slot_bytes each
+ * @host, @device: kept; slot_bytes each, whatever they hold
+ * @block_rows: kept; [tables_max * rows_max], filled; NULL without a block table
  */
 QUIRE_API void quire_plan_bind(struct quire_plan *plan,
                                const struct quire_slot_layout *layout, char *host,
-                               char *device);
+                               char *device, struct quire_block_row *block_rows);
+
+/*
+ * quire_plan_forget - the plan will not be uploaded: its slot's device half has other
+ * block tables than the host half, and the next plan there writes its rows anew
+ */
+QUIRE_API void quire_plan_forget(struct quire_plan *plan);
 
 /*
  * quire_grouping_init - which tables a step has
@@ -218,16 +251,33 @@ struct quire_slot_range {
 	int64_t bytes;
 };
 
-/* Upper bound of quire_plan_ranges: 12 arrays a table, three copy lists, user bytes. */
-#define QUIRE_PLAN_RANGES_MAX (QUIRE_TABLES_MAX * 12 + 4)
+/* Upper bound of quire_plan_ranges: 11 arrays a table, three copy lists, user bytes. */
+#define QUIRE_PLAN_RANGES_MAX (QUIRE_TABLES_MAX * 11 + 4)
 
 /*
- * quire_plan_ranges - what an upload has to copy: the used parts of the host half
+ * quire_plan_ranges - what an upload has to copy: the used parts of the host half, block
+ * tables left out
  * @ranges:  filled, room for QUIRE_PLAN_RANGES_MAX; empty ranges are left out
  * Returns:  their number.
  */
 QUIRE_API int32_t quire_plan_ranges(const struct quire_plan *plan,
                                     struct quire_slot_range *ranges);
+
+/* How far quire_plan_patches has come; {0} at the start. */
+struct quire_patch_cursor {
+	int32_t table;
+	int32_t row;
+};
+
+/*
+ * quire_plan_patches - what else: the parts of block table rows that the plan has changed
+ * @cursor:  where to go on, moved
+ * @ranges:  filled, at most @max of them
+ * Returns:  their number; 0: there are no more.
+ */
+QUIRE_API int32_t quire_plan_patches(const struct quire_plan *plan,
+                                     struct quire_patch_cursor *cursor,
+                                     struct quire_slot_range *ranges, int32_t max);
 
 /*
  * quire_plan_digest - XXH3-64 of the plan's tables, as docs/trace-format.md defines it

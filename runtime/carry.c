@@ -87,7 +87,8 @@ static struct quire_note *note_stream(struct quire_planner *planner, uint64_t ti
 
 /* A request's stream of a label, made when it is not there, with its note. */
 static struct quire_stream *stream_to_change(struct quire_runtime *rt, uint64_t ticket,
-                                             struct quire_request *request, int32_t label)
+                                             struct quire_request *request, int32_t label,
+                                             const struct quire_note **note_out)
 {
 	struct quire_stream *stream = quire_request_find(request, label);
 	bool created = stream == NULL;
@@ -95,16 +96,17 @@ static struct quire_stream *stream_to_change(struct quire_runtime *rt, uint64_t 
 	if (created)
 		stream = quire_request_add(&rt->registry, request, label);
 	QUIRE_ASSERT(stream != NULL); /* the draft found room */
-	note_stream(&rt->planner, ticket, request, stream, created);
+	*note_out = note_stream(&rt->planner, ticket, request, stream, created);
 	return stream;
 }
 
-/* A stream has changed, once however often the step does it. */
-static void count_change(struct quire_runtime *rt, struct quire_stream *stream)
+/* A stream has changed, once however often the step does it.  @note: of the step, if it
+ * has one. */
+static void count_change(struct quire_runtime *rt, struct quire_stream *stream,
+                         const struct quire_note *note)
 {
 	stream->now.generation =
-		1 + (stream->note == NULL ? stream->now.generation
-	                                  : stream->note->before.generation);
+		1 + (note == NULL ? stream->now.generation : note->before.generation);
 	stream->now.step = rt->planner.step + 1;
 }
 
@@ -118,12 +120,13 @@ static void fork_stream(struct quire_runtime *rt, const struct quire_command_cel
 	const struct quire_stream *source = quire_request_find(request, source_label);
 	struct quire_stream *target;
 	int32_t ps = rt->page_size, shared, n;
+	const struct quire_note *note;
 	const int32_t *taken;
 	enum quire_status status;
 
 	if (source == NULL)
 		return;
-	target = stream_to_change(rt, cell->ticket, request, target_label);
+	target = stream_to_change(rt, cell->ticket, request, target_label, &note);
 	shared = quire_fork_shares(rt, cell, source->now.length);
 	n = quire_pages_of(&rt->paging, source->now.length);
 	taken = next_pages(planner, n - shared);
@@ -140,10 +143,10 @@ static void fork_stream(struct quire_runtime *rt, const struct quire_command_cel
 	QUIRE_ASSERT(status == QUIRE_OK);
 	quire_give_up(rt, target->now.pages, target->now.num_pages);
 	quire_stream_replace(&rt->registry, target, planner->list, n, n,
-	                     target->note->before.pages);
+	                     note->before.pages);
 	target->now.length = source->now.length;
 	target->now.released = source->now.released;
-	count_change(rt, target);
+	count_change(rt, target, note);
 }
 
 static void fork_all(struct quire_runtime *rt, const struct quire_command_cell *cell,
@@ -176,6 +179,7 @@ static void copy_first(struct quire_runtime *rt, struct quire_row *row,
 		                     kept);
 	/* A new block, but a reader may still be lost in it: see read_shown. */
 	__atomic_store_n(&stream->now.pages[place], own, __ATOMIC_RELEASE);
+	quire_stream_rename_list(&rt->registry, stream);
 	quire_give_up(rt, &old, 1);
 }
 
@@ -188,18 +192,19 @@ static bool needs_notes(const struct quire_runtime *rt,
 	       cell->pre_forks.num + cell->post_forks.num > 0;
 }
 
-/* Pages for a row's span. */
-static void grow(struct quire_runtime *rt, struct quire_row *row, struct quire_plan *plan)
+/* Pages for a row's span; @note: of its stream, NULL only if the list stays in its
+ * block. */
+static void grow(struct quire_runtime *rt, struct quire_row *row,
+                 const struct quire_note *note, struct quire_plan *plan)
 {
 	int32_t n = row->need - row->first_write;
 
 	if (row->first_write)
 		copy_first(rt, row, plan);
 	if (n > 0)
-		quire_stream_append(
-			&rt->registry, row->stream, next_pages(&rt->planner, n), n,
-			row->stream->note == NULL ? NULL
-						  : row->stream->note->before.pages);
+		quire_stream_append(&rt->registry, row->stream,
+		                    next_pages(&rt->planner, n), n,
+		                    note == NULL ? NULL : note->before.pages);
 }
 
 /* Does the row's list move to another block? */
@@ -217,20 +222,22 @@ static void extend(struct quire_runtime *rt, const struct quire_command_cell *ce
                    const struct quire_segment_in *segment, struct quire_row *row,
                    struct quire_plan *plan, bool notes)
 {
-	struct quire_stream *stream = row->stream;
+	const struct quire_note *note = NULL;
 
-	if (stream == NULL)
-		stream = row->stream =
-			stream_to_change(rt, cell->ticket, row->request, segment->label);
+	if (row->stream == NULL)
+		row->stream = stream_to_change(rt, cell->ticket, row->request,
+		                               segment->label, &note);
 	else if (notes || (row->need > 0 && moves(rt, row)))
-		note_stream(&rt->planner, cell->ticket, row->request, stream, false);
+		note = note_stream(&rt->planner, cell->ticket, row->request, row->stream,
+		                   false);
 	if (row->need > 0)
-		grow(rt, row, plan);
+		grow(rt, row, note, plan);
 	if ((cell->flags & QUIRE_STEP_NO_COMMIT) == 0)
-		stream->now.length += segment->span;
-	count_change(rt, stream);
-	if (stream->note == NULL)
-		quire_stream_show(&rt->registry, row->request, stream, &stream->now);
+		row->stream->now.length += segment->span;
+	count_change(rt, row->stream, note);
+	if (note == NULL)
+		quire_stream_show(&rt->registry, row->request, row->stream,
+		                  &row->stream->now);
 }
 
 #ifdef QUIRE_DEBUG
@@ -274,6 +281,7 @@ static uint64_t extend_all(struct quire_runtime *rt,
 			.length = row->length + segment->span,
 			.released = row->stream->now.released,
 			.pages = row->stream->now.pages,
+			.list = row->stream->now.list,
 		};
 	}
 	return tokens;
@@ -349,6 +357,7 @@ void quire_take_back(struct quire_runtime *rt, uint64_t notes_first)
 			quire_list_free(&rt->registry.lists, stream->now.pages,
 			                stream->now.size);
 		stream->now = note->before;
+		quire_stream_rename_list(&rt->registry, stream);
 		stream->note = note->older;
 		if (note->created)
 			note->request->num_streams--;

@@ -171,13 +171,28 @@ static bool publish(struct quire_runtime *rt)
 
 /* ------------------------------------------------------------------ issue */
 
+static enum quire_status copy_ranges(struct quire_dstream *upload,
+                                     const struct quire_plan *plan,
+                                     const struct quire_slot_range *ranges, int32_t n)
+{
+	struct quire_range copies[QUIRE_PLAN_RANGES_MAX];
+
+	for (int32_t i = 0; i < n; i++)
+		copies[i] = (struct quire_range){
+			.target = plan->device + ranges[i].offset,
+			.source = plan->host + ranges[i].offset,
+			.bytes = ranges[i].bytes,
+		};
+	return quire_dstream_copy(upload, copies, n);
+}
+
 /* The upload overwrites the device half once the slot's last reader is done. */
 static enum quire_status queue_upload(struct quire_runtime *rt,
                                       const struct quire_slot *slot, uint64_t step)
 {
 	struct quire_executor *executor = &rt->executor;
 	struct quire_slot_range ranges[QUIRE_PLAN_RANGES_MAX];
-	struct quire_range copies[QUIRE_PLAN_RANGES_MAX];
+	struct quire_patch_cursor cursor = {0};
 	int32_t n = quire_plan_ranges(&slot->plan, ranges);
 	uint64_t depth = (uint64_t)rt->config.depth;
 
@@ -185,13 +200,11 @@ static enum quire_status queue_upload(struct quire_runtime *rt,
 		QUIRE_TRY(quire_dstream_wait_event(
 			executor->upload,
 			executor->step_events[step_place(rt, step - depth)]));
-	for (int32_t i = 0; i < n; i++)
-		copies[i] = (struct quire_range){
-			.target = slot->plan.device + ranges[i].offset,
-			.source = slot->plan.host + ranges[i].offset,
-			.bytes = ranges[i].bytes,
-		};
-	QUIRE_TRY(quire_dstream_copy(executor->upload, copies, n));
+	while (n > 0) {
+		QUIRE_TRY(copy_ranges(executor->upload, &slot->plan, ranges, n));
+		n = quire_plan_patches(&slot->plan, &cursor, ranges,
+		                       QUIRE_PLAN_RANGES_MAX);
+	}
 	QUIRE_TRY(quire_event_record(upload_event(rt, step), executor->upload));
 	return quire_dstream_wait_event(executor->compute, upload_event(rt, step));
 }
@@ -332,6 +345,15 @@ static void issue(struct quire_runtime *rt, const struct quire_entry *entry)
 /* ------------------------------------------------------------------ release */
 
 #ifdef QUIRE_DEBUG
+static void check_table(const struct quire_plan *plan, const struct quire_table *table,
+                        int32_t page)
+{
+	for (int32_t row = 0; row < table->rows; row++)
+		for (int32_t i = 0; i < table->kv_indptr[row + 1] - table->kv_indptr[row];
+		     i++)
+			QUIRE_ASSERT(quire_row_pages(plan, table, row)[i] != page);
+}
+
 /* A page that goes back may not be named by a plan still queued. */
 static void check_not_named(struct quire_runtime *rt, int32_t page)
 {
@@ -346,8 +368,7 @@ static void check_not_named(struct quire_runtime *rt, int32_t page)
 		if (entry->kind != QUIRE_ENTRY_PLAN)
 			continue;
 		for (int32_t t = 0; t < plan->num_tables; t++)
-			for (int32_t i = 0; i < plan->tables[t].pages; i++)
-				QUIRE_ASSERT(plan->tables[t].kv_indices[i] != page);
+			check_table(plan, &plan->tables[t], page);
 	}
 }
 #endif

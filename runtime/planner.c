@@ -290,6 +290,7 @@ static void take_back_newest(struct quire_runtime *rt)
 	const struct quire_held *below = planner->num_held == 0 ? NULL : held - 1;
 
 	quire_take_back(rt, below == NULL ? planner->notes_first : below->notes_end);
+	quire_plan_forget(&rt->slots[held->step % (uint64_t)rt->config.depth].plan);
 	planner->taken_end = below == NULL ? planner->taken_first : below->taken_end;
 	for (int32_t i = 0; i < held->need; i++)
 		planner->pages[i] = planner->taken[(planner->taken_end + (uint64_t)i) &

@@ -237,6 +237,7 @@ struct quire_stream *quire_request_add(struct quire_registry *registry,
 	stream->draft.ticket = 0;
 	stream->now = (struct quire_stream_state){.size = QUIRE_LIST_NONE,
 	                                          .generation = registry->generation};
+	quire_stream_rename_list(registry, stream);
 	return stream;
 }
 
@@ -247,9 +248,9 @@ static void store_pages(int32_t *to, const int32_t *pages, int32_t n)
 		__atomic_store_n(&to[i], pages[i], __ATOMIC_RELEASE);
 }
 
-void quire_stream_replace(struct quire_registry *registry, struct quire_stream *stream,
-                          const int32_t *pages, int32_t n, int64_t room,
-                          const int32_t *kept)
+/* Another block; the old one stays if it is @kept. */
+static void move_list(struct quire_registry *registry, struct quire_stream *stream,
+                      const int32_t *pages, int32_t n, int64_t room, const int32_t *kept)
 {
 	struct quire_stream_state *now = &stream->now;
 	int32_t *old = now->pages;
@@ -262,6 +263,14 @@ void quire_stream_replace(struct quire_registry *registry, struct quire_stream *
 		quire_list_free(&registry->lists, old, old_size);
 }
 
+void quire_stream_replace(struct quire_registry *registry, struct quire_stream *stream,
+                          const int32_t *pages, int32_t n, int64_t room,
+                          const int32_t *kept)
+{
+	move_list(registry, stream, pages, n, room, kept);
+	quire_stream_rename_list(registry, stream);
+}
+
 void quire_stream_append(struct quire_registry *registry, struct quire_stream *stream,
                          const int32_t *pages, int32_t n, const int32_t *kept)
 {
@@ -269,8 +278,7 @@ void quire_stream_append(struct quire_registry *registry, struct quire_stream *s
 	int64_t needed = (int64_t)now->num_pages + n;
 
 	if (needed > quire_list_room(&registry->lists, now->size))
-		quire_stream_replace(registry, stream, now->pages, now->num_pages, needed,
-		                     kept);
+		move_list(registry, stream, now->pages, now->num_pages, needed, kept);
 	store_pages(now->pages + now->num_pages, pages, n);
 	now->num_pages += n;
 }

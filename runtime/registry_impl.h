@@ -67,6 +67,7 @@ struct quire_stream_state {
 	int32_t released;    /* tokens released from the front */
 	uint64_t generation; /* one more for every command that changed it */
 	uint64_t step;       /* newest step that changed it */
+	uint64_t list; /* names the list: another one when anything but its end changes */
 };
 
 /*
@@ -87,11 +88,11 @@ struct quire_note;
 /* One cache line is enough for a step that only grows a stream, and one for readers. */
 struct quire_stream {
 	_Alignas(64) struct quire_stream_state now;
-	int32_t label;           /* label id */
-	uint64_t met;            /* ticket of the newest step that named it */
-	struct quire_note *note; /* newest of a step that may be undone */
+	int32_t label; /* label id */
+	uint64_t met;  /* ticket of the newest step that named it */
 	_Alignas(64) struct quire_stream_shown shown;
 	_Alignas(64) struct quire_draft draft;
+	struct quire_note *note; /* newest of a step that may be undone */
 };
 
 struct quire_request {
@@ -126,6 +127,7 @@ struct quire_registry {
 	int32_t requests_used;      /* from here on never opened, nor touched */
 	struct quire_request *free; /* slots before that, not in use */
 	struct quire_lists lists;
+	uint64_t list_names;   /* given so far */
 	char *changes;         /* of all streams */
 	int64_t changes_bytes; /* of one */
 	int32_t changes_max;
@@ -202,6 +204,13 @@ static inline void quire_stream_prefetch(const struct quire_registry *registry,
 /* A new, empty stream, not shown yet; NULL when the request has request_labels_max. */
 struct quire_stream *quire_request_add(struct quire_registry *registry,
                                        struct quire_request *request, int32_t label);
+
+/* The list has changed otherwise than at its end. */
+static inline void quire_stream_rename_list(struct quire_registry *registry,
+                                            struct quire_stream *stream)
+{
+	stream->now.list = ++registry->list_names;
+}
 
 /*
  * quire_stream_replace - another list in another block

@@ -20,6 +20,7 @@ void quire_runtime_config_init(struct quire_runtime_config *config,
 		.cache = cache,
 		.threads = QUIRE_THREADS_LIBRARY,
 		.sink = true,
+		.kv_indices = true,
 		.depth = 2,
 		.commands_max = 64,
 		.tickets_max = 4096,
@@ -108,6 +109,9 @@ static enum quire_status check_config(const struct quire_runtime_config *config,
 			                          b->got < b->least ? b->least : b->most);
 	}
 	QUIRE_TRY(check_hooks(config, refusal));
+	if (!config->kv_indices && config->block_width == 0)
+		return quire_refuse_what(refusal, QUIRE_INVALID,
+		                         "kv_indices: false needs a block table");
 	if (config->sink && quire_cache_shape(config->cache)->num_pages < 2)
 		return quire_refuse_bound(refusal, QUIRE_INVALID,
 		                          "num_pages: with a sink at least two", -1, 1,
@@ -279,7 +283,7 @@ static enum quire_status init_slot_layout(const struct quire_runtime_config *con
 		.tables_max = config->tables_max,
 		.rows_max = config->rows_max,
 		.tokens_max = config->tokens_max,
-		.pages_max = table_pages_max(config),
+		.pages_max = config->kv_indices ? table_pages_max(config) : 0,
 		.block_width = config->block_width,
 		/* Each has a page that the step took. */
 		.copies_max = quire_cache_shape(config->cache)->num_pages,
@@ -318,22 +322,34 @@ static enum quire_status init_slot_memory(struct quire_runtime *rt)
 	return QUIRE_OK;
 }
 
+/* Rows of the block tables of one slot. */
+static int64_t block_rows(const struct quire_runtime *rt)
+{
+	return (int64_t)rt->config.tables_max * rt->config.rows_max;
+}
+
 static enum quire_status init_slots(struct quire_runtime *rt,
                                     struct quire_refusal *refusal)
 {
 	const char *what = "depth * tables_max * (rows_max, tokens_max, table_pages_max)";
+	const struct quire_memory *memory = &rt->config.hooks.memory;
 	int64_t depth = rt->config.depth;
 
 	QUIRE_TRY(init_slot_layout(&rt->config, &rt->layout, refusal));
-	rt->slots =
-		quire_memory_zeroed(&rt->config.hooks.memory, depth, sizeof(*rt->slots));
-	if (rt->slots == NULL)
-		return quire_refuse_what(refusal, QUIRE_NO_MEMORY, "depth");
+	rt->slots = quire_memory_zeroed(memory, depth, sizeof(*rt->slots));
+	if (rt->config.block_width > 0)
+		rt->block_rows = quire_memory_zeroed(memory, depth * block_rows(rt),
+		                                     sizeof(*rt->block_rows));
+	if (rt->slots == NULL || (rt->config.block_width > 0 && rt->block_rows == NULL))
+		return quire_refuse_what(refusal, QUIRE_NO_MEMORY, what);
 	QUIRE_TRY(init_part(init_slot_memory(rt), what, refusal));
 	for (int64_t s = 0; s < depth; s++)
 		quire_plan_bind(&rt->slots[s].plan, &rt->layout,
 		                rt->slots_host + s * rt->layout.slot_bytes,
-		                rt->slots_device + s * rt->layout.slot_bytes);
+		                rt->slots_device + s * rt->layout.slot_bytes,
+		                rt->block_rows == NULL
+		                        ? NULL
+		                        : rt->block_rows + s * block_rows(rt));
 	return QUIRE_OK;
 }
 
@@ -347,6 +363,8 @@ static void end_slots(struct quire_runtime *rt)
 		quire_device_release_pinned(rt->device, rt->slots_host, bytes);
 	quire_memory_free(&rt->config.hooks.memory, rt->slots, rt->config.depth,
 	                  sizeof(*rt->slots));
+	quire_memory_free(&rt->config.hooks.memory, rt->block_rows,
+	                  rt->config.depth * block_rows(rt), sizeof(*rt->block_rows));
 }
 
 /* Page 0 belongs to the runtime itself. */

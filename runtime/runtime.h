@@ -172,8 +172,8 @@ quire_runtime_wait_all(struct quire_runtime *runtime, const uint64_t *tickets, i
  * quire_runtime_drain - the same for all commands given so far
  * Returns:  as quire_runtime_wait, without QUIRE_INVALID; QUIRE_HELD {ticket}: a
  *           speculative step whose fate is open is in the way.
- * What a command but a submit gave up may still be on its way back: it has retired when it
- * was decided.
+ * What a command but a submit gave up may still be on its way back: it has retired when
+ * it was decided.
  */
 QUIRE_API QUIRE_MUST_CHECK enum quire_status
 quire_runtime_drain(struct quire_runtime *runtime, enum quire_stage stage,

@@ -42,17 +42,19 @@ struct quire_runtime_config {
 	                       * power of 2.  4096 */
 	int32_t requests_max; /* open at once.  1024 */
 	int32_t request_labels_max; /* labels of one request.  4 */
-	int32_t speculative_max;    /* speculative steps that may still be abandoned.  64 */
-	int32_t rows_max;           /* segments of a step.  256 */
-	int32_t tokens_max;         /* tokens of a table, padding included.  8192 */
-	int32_t tables_max;         /* tables of a step.  4 */
-	int32_t seq_tokens_max;     /* tokens of a stream, released ones included.
+	int32_t speculative_max; /* speculative steps that may still be abandoned.  64 */
+	int32_t rows_max;        /* segments of a step.  256 */
+	int32_t tokens_max;      /* tokens of a table, padding included.  8192 */
+	int32_t tables_max;      /* tables of a step.  4 */
+	int32_t seq_tokens_max;  /* tokens of a stream, released ones included.
 	                             * 0: as many as all pages but the sink hold */
 	int64_t table_pages_max; /* entries of one kv_indices; a step that exceeds it, or
 	                             * block_width, answers LIMIT after every other fault.
 	                             * 0: num_pages, at most 2^20 */
 	int64_t block_width;     /* pages of a block table row; 0: no block table.  0 */
-	int64_t user_bytes;      /* bytes of a slot that on_plan fills.  0 */
+	bool kv_indices; /* plans have kv_indices; may be false with a block table, whose
+	                  * cost does not grow with the context.  true */
+	int64_t user_bytes; /* bytes of a slot that on_plan fills.  0 */
 	/* Called on the planner for every step, after its tables are built: fills
 	 * plan->user. Anything but QUIRE_OK fails the runtime with QUIRE_CALLBACK.  NULL:
 	 * not called. */

@@ -73,7 +73,8 @@ struct quire_runtime {
 	struct quire_tickets tickets;
 	struct quire_commands commands;
 	struct quire_slot_layout layout;
-	struct quire_slot *slots; /* [depth] */
+	struct quire_slot *slots;           /* [depth] */
+	struct quire_block_row *block_rows; /* of all slots, or NULL */
 	char *slots_host;
 	char *slots_device;
 	struct quire_entries entries;

@@ -27,8 +27,8 @@ static void resolve(const struct quire_runtime *rt, struct quire_plan *plan,
 		table = &plan->tables[planner->grouping
 		                              .table_of[planner->labels[segment]]];
 		issue->slots.page = quire_plan_device(
-			plan, table->kv_indices +
-				      table->kv_indptr[planner->row_of_view[segment]]);
+			plan,
+			quire_row_pages(plan, table, planner->row_of_view[segment]));
 		issue->slots.first = work->read.first;
 		issue->slots.n = work->read.count;
 		issue->out = work->read.out;

@@ -116,6 +116,7 @@ enum quire_status quire_command_reset(struct quire_runtime *rt,
 	} else {
 		quire_give_up(rt, stream->now.pages, stream->now.num_pages);
 		stream->now.num_pages = 0; /* shown before the block is written again */
+		quire_stream_rename_list(&rt->registry, stream);
 	}
 	show_change(rt, request, stream, before.pages, before.size);
 	return QUIRE_OK;

@@ -121,7 +121,7 @@ static void set_rows(struct bench *bench, int32_t rows, int32_t span)
 
 int main(void)
 {
-	struct quire_slot_limits limits = {1, ROWS_MAX, 8192, ROWS_MAX * PAGES, 0, 0, 0};
+	struct quire_slot_limits limits = {1, ROWS_MAX, 8192, ROWS_MAX * PAGES, 0, 0, 0, 0};
 	struct bench *bench = calloc(1, sizeof(*bench));
 	int32_t *pages = malloc(sizeof(*pages) * ROWS_MAX * PAGES);
 	struct quire_slot_layout layout;
@@ -133,9 +133,9 @@ int main(void)
 		pages[i] = (int32_t)((uint32_t)i * 2654435761u >> 12);
 	for (int32_t i = 0; i < ROWS_MAX; i++)
 		bench->views[i].pages = pages + i * PAGES;
-	quire_plan_bind(&bench->plan, &layout, calloc(1, (size_t)layout.slot_bytes),
+	quire_plan_bind(&bench->plan, &layout, calloc(1, (size_t)layout.slot_bytes), NULL,
 	                NULL);
-	quire_plan_bind(&bench->bare, &layout, calloc(1, (size_t)layout.slot_bytes),
+	quire_plan_bind(&bench->bare, &layout, calloc(1, (size_t)layout.slot_bytes), NULL,
 	                NULL);
 	bench->plan.label_names = names;
 	set_rows(bench, 256, 1);

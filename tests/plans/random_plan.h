@@ -45,6 +45,7 @@ struct random_plan {
 	struct quire_slot_layout layout;
 	char *host;
 	char *device;
+	struct quire_block_row *block_rows;
 	int32_t row_of_view[RANDOM_VIEWS_MAX];
 	struct quire_plan plan;
 };
@@ -151,6 +152,8 @@ static inline void random_slot(struct random_plan *random)
 	limits.pages_max = pages;
 	if (random_in(&random->seed, 0, 1) == 0)
 		limits.block_width = widest + random_in(&random->seed, 1, 3);
+	if (limits.block_width > 0 && random_in(&random->seed, 0, 1) == 0)
+		limits.pages_max = 0;
 	limits.copies_max = 2 * RANDOM_COPIES;
 	limits.work_max = random_in(&random->seed, 0, 3);
 	limits.user_bytes = random_in(&random->seed, 0, 200);
@@ -161,7 +164,8 @@ static inline void random_slot(struct random_plan *random)
 static inline void random_build(struct random_plan *random)
 {
 	memset(random->host, 0xa5, (size_t)random->layout.slot_bytes);
-	quire_plan_bind(&random->plan, &random->layout, random->host, random->device);
+	quire_plan_bind(&random->plan, &random->layout, random->host, random->device,
+	                random->block_rows);
 	random->plan.label_names = random_label_names;
 	quire_plan_build(&random->plan, &random->grouping, random->views,
 	                 random->num_views, random->page_size, random->bucket_rows,
@@ -200,6 +204,9 @@ static inline void random_plan_make(struct random_plan *random, uint64_t seed)
 	random_slot(random);
 	random->host = malloc((size_t)random->layout.slot_bytes);
 	random->device = malloc((size_t)random->layout.slot_bytes);
+	random->block_rows = calloc((size_t)random->layout.limits.tables_max *
+	                                    (size_t)random->layout.limits.rows_max,
+	                            sizeof(*random->block_rows));
 	ck_assert_int_eq(quire_grouping_init(&random->grouping, random->labels,
 	                                     random->num_views, random->combined,
 	                                     random->num_combined, RANDOM_LABELS, NULL),
@@ -214,6 +221,7 @@ static inline void random_plan_end(struct random_plan *random)
 		free((void *)random->views[i].pages);
 	free(random->host);
 	free(random->device);
+	free(random->block_rows);
 }
 
 #endif

@@ -63,8 +63,12 @@ static void add_table(struct bytes *bytes, const struct quire_plan *plan,
 		add_i32(bytes, table->qo_indptr[i]);
 	for (int32_t i = 0; i <= rows; i++)
 		add_i32(bytes, table->kv_indptr[i]);
-	for (int32_t i = 0; i < table->pages; i++)
+	for (int32_t i = 0; i < table->pages && table->kv_indices != NULL; i++)
 		add_i32(bytes, table->kv_indices[i]);
+	for (int32_t i = 0; i < table->rows && table->kv_indices == NULL; i++)
+		for (int32_t p = 0; p < table->kv_indptr[i + 1] - table->kv_indptr[i];
+		     p++)
+			add_i32(bytes, table->block_table[i * plan->block_width + p]);
 	for (int32_t i = 0; i < rows; i++)
 		add_i32(bytes, table->kv_last_page_len[i]);
 	for (int32_t i = 0; i < rows; i++)
@@ -170,6 +174,7 @@ START_TEST(the_digest_of_a_tiny_plan_is_that_of_bytes_written_by_hand)
 	};
 	const int32_t labels[] = {0, 1};
 	struct quire_slot_limits limits = {2, 2, 3, 2, 4, 0, 1, 10};
+	struct quire_block_row block_rows[2 * 2];
 	struct quire_slot_layout layout;
 	struct quire_grouping grouping;
 	struct quire_plan plan;
@@ -180,7 +185,7 @@ START_TEST(the_digest_of_a_tiny_plan_is_that_of_bytes_written_by_hand)
 	                 QUIRE_OK);
 	host = malloc((size_t)layout.slot_bytes);
 	memset(host, 0x5a, (size_t)layout.slot_bytes);
-	quire_plan_bind(&plan, &layout, host, host);
+	quire_plan_bind(&plan, &layout, host, host, block_rows);
 	plan.label_names = names;
 	quire_plan_build(&plan, &grouping, views, 2, 4, 2, 3, NULL);
 	ck_assert_uint_eq(quire_plan_digest(&plan),
@@ -210,7 +215,8 @@ static void flip_each_entry(struct quire_plan *plan, struct quire_table *table)
 
 	flip_and_back(plan, table->qo_indptr, rows + 1, 4);
 	flip_and_back(plan, table->kv_indptr, rows + 1, 4);
-	flip_and_back(plan, table->kv_indices, table->pages, 4);
+	if (table->kv_indices != NULL)
+		flip_and_back(plan, table->kv_indices, table->pages, 4);
 	flip_and_back(plan, table->kv_last_page_len, rows, 4);
 	flip_and_back(plan, table->last_token, rows, 4);
 	flip_and_back(plan, table->slot_page, tokens, 4);
@@ -266,7 +272,7 @@ START_TEST(what_is_not_named_is_not_in_the_digest)
 		table = &random.plan.tables[0];
 		before = quire_plan_digest(&random.plan);
 		table->row_tag[0] += 1;
-		if (table->block_table != NULL)
+		if (table->block_table != NULL && table->kv_indices != NULL)
 			table->block_table[0] += 1;
 		memset(random.plan.user, 0, (size_t)random.plan.user_bytes);
 		random.plan.num_work_copies = (int32_t)random.layout.limits.work_max;

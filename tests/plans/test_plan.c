@@ -61,8 +61,8 @@ static int32_t ceil_div(int32_t a, int32_t b)
 	return quotient;
 }
 
-static void check_row(const struct quire_table *table, int32_t i,
-                      const struct quire_view *view, int32_t ps, int32_t width)
+static void check_row(const struct quire_plan *plan, const struct quire_table *table,
+                      int32_t i, const struct quire_view *view, int32_t ps, int32_t width)
 {
 	int32_t npages = ceil_div(view->length, ps);
 	int32_t first = table->qo_indptr[i];
@@ -70,7 +70,7 @@ static void check_row(const struct quire_table *table, int32_t i,
 	SAME(table->qo_indptr[i + 1], first + view->span);
 	SAME(table->kv_indptr[i + 1], table->kv_indptr[i] + npages);
 	for (int32_t p = 0; p < npages; p++)
-		SAME(table->kv_indices[table->kv_indptr[i] + p], view->pages[p]);
+		SAME(quire_row_pages(plan, table, i)[p], view->pages[p]);
 	SAME(table->kv_last_page_len[i], view->length % ps == 0 ? ps : view->length % ps);
 	SAME(table->last_token[i], view->span == 0 ? -1 : table->qo_indptr[i + 1] - 1);
 	SAME(table->row_request[i], (int64_t)view->request);
@@ -128,7 +128,8 @@ static void check_table(const struct random_plan *random, const struct quire_tab
 	SAME(table->qo_indptr[0], 0);
 	SAME(table->kv_indptr[0], 0);
 	for (int32_t i = 0; i < model->num_rows; i++) {
-		check_row(table, i, model->rows[i], random->page_size, width);
+		check_row(&random->plan, table, i, model->rows[i], random->page_size,
+		          width);
 		SAME(random->row_of_view[model->rows[i] - random->views], i);
 	}
 	check_padding(table, random->page_size, width);
@@ -174,7 +175,8 @@ static void mark_used(char *used, const struct quire_plan *plan)
 
 		mark(used, plan, table->qo_indptr, 4 * (rows + 1));
 		mark(used, plan, table->kv_indptr, 4 * (rows + 1));
-		mark(used, plan, table->kv_indices, 4 * (int64_t)table->pages);
+		if (table->kv_indices != NULL)
+			mark(used, plan, table->kv_indices, 4 * (int64_t)table->pages);
 		mark(used, plan, table->kv_last_page_len, 4 * rows);
 		mark(used, plan, table->last_token, 4 * rows);
 		mark(used, plan, table->slot_page, 4 * tokens);
@@ -183,10 +185,7 @@ static void mark_used(char *used, const struct quire_plan *plan)
 		mark(used, plan, table->row_request, 8 * rows);
 		mark(used, plan, table->row_tag, 8 * rows);
 		mark(used, plan, table->row_label, 4 * rows);
-		if (plan->block_width > 0)
-			mark(used, plan, table->block_table,
-			     4 * rows * plan->block_width);
-		else
+		if (plan->block_width == 0)
 			ck_assert_ptr_null(table->block_table);
 	}
 	mark(used, plan, plan->copy_source, 4 * copies);
@@ -281,13 +280,15 @@ static void check_slot(uint64_t *s)
 		.work_max = random_in(s, 0, QUIRE_WORK_MAX),
 		.user_bytes = random_in(s, 0, 1 << 20),
 	};
+	struct quire_block_row *block_rows = calloc(
+		(size_t)(limits.tables_max * limits.rows_max), sizeof(*block_rows));
 	struct quire_slot_layout layout;
 	struct quire_plan plan;
 	char *host = (char *)0x10000, *device = (char *)0x7000000000000;
 
 	ck_assert_int_eq(quire_slot_layout_init(&limits, &layout, NULL), QUIRE_OK);
 	check_places(&layout);
-	quire_plan_bind(&plan, &layout, host, device);
+	quire_plan_bind(&plan, &layout, host, device, block_rows);
 	ck_assert_int_eq(plan.num_tables, 0);
 	for (int64_t t = 0; t < limits.tables_max; t++) {
 		const struct quire_table *table = &plan.tables[t];
@@ -304,6 +305,7 @@ static void check_slot(uint64_t *s)
 	ck_assert_ptr_eq(plan.copy_target, host + layout.copy_target);
 	ck_assert_ptr_eq(plan.copy_end, host + layout.copy_end);
 	ck_assert_ptr_eq(plan.user, host + layout.user);
+	free(block_rows);
 }
 
 START_TEST(arrays_of_a_slot_are_aligned_and_never_overlap)
@@ -335,6 +337,7 @@ START_TEST(a_slot_limit_out_of_range_is_refused_by_name)
 	         {1, 1, QUIRE_TOKENS_MAX + 1, 1, 0, 0, 0, 0},
 	         QUIRE_TOKENS_MAX + 1},
 		{"pages_max", {1, 1, 1, 0, 0, 0, 0, 0}, 0},
+		{"pages_max", {1, 1, 1, -1, 1, 0, 0, 0}, -1},
 		{"pages_max", {1, 1, 1, INT64_C(1) << 31, 0, 0, 0, 0}, INT64_C(1) << 31},
 		{"block_width", {1, 1, 1, 1, -1, 0, 0, 0}, -1},
 		{"copies_max",
@@ -393,7 +396,7 @@ START_TEST(a_page_is_taken_with_its_first_token_and_not_before_or_after)
 	ck_assert_int_eq(quire_grouping_init(&grouping, labels, 6, NULL, 0, 1, NULL),
 	                 QUIRE_OK);
 	host = malloc((size_t)layout.slot_bytes);
-	quire_plan_bind(&plan, &layout, host, host);
+	quire_plan_bind(&plan, &layout, host, host, NULL);
 	quire_plan_build(&plan, &grouping, views, 6, 16, 0, 0, NULL);
 	ck_assert_mem_eq(plan.tables[0].qo_indptr, qo_indptr, sizeof(qo_indptr));
 	ck_assert_mem_eq(plan.tables[0].kv_indptr, kv_indptr, sizeof(kv_indptr));

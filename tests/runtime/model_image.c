@@ -96,6 +96,26 @@ static void add_labels(struct image *image, const struct quire_plan *plan,
 	}
 }
 
+/* The pages of all rows: from the block table where the plan has no kv_indices. */
+static void add_indices(struct image *image, const struct quire_plan *plan,
+                        const struct quire_table *t, bool device)
+{
+	const int32_t *kv_indptr = half(plan, t->kv_indptr, device);
+
+	image_begin(image, IMAGE_KV_INDICES);
+	for (int32_t row = 0; row < t->rows; row++) {
+		const int32_t *pages =
+			t->kv_indices != NULL
+				? (const int32_t *)half(plan, t->kv_indices, device) +
+					  kv_indptr[row]
+				: (const int32_t *)half(plan, t->block_table, device) +
+					  (int64_t)row * plan->block_width;
+
+		for (int32_t i = 0; i < kv_indptr[row + 1] - kv_indptr[row]; i++)
+			image_add(image, pages[i]);
+	}
+}
+
 static void add_table(struct image *image, const struct quire_plan *plan,
                       const struct quire_table *t, bool device)
 {
@@ -108,7 +128,7 @@ static void add_table(struct image *image, const struct quire_plan *plan,
 	add_i32s(image, IMAGE_COUNTS, counts, 5);
 	add_i32s(image, IMAGE_QO_INDPTR, half(plan, t->qo_indptr, device), rows + 1);
 	add_i32s(image, IMAGE_KV_INDPTR, half(plan, t->kv_indptr, device), rows + 1);
-	add_i32s(image, IMAGE_KV_INDICES, half(plan, t->kv_indices, device), t->pages);
+	add_indices(image, plan, t, device);
 	add_i32s(image, IMAGE_KV_LAST_PAGE_LEN, half(plan, t->kv_last_page_len, device),
 	         rows);
 	add_i32s(image, IMAGE_LAST_TOKEN, half(plan, t->last_token, device), rows);

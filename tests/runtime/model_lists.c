@@ -34,6 +34,7 @@ static void make_shape(struct list *list, struct dice *dice, uint32_t features)
 	config->table_pages_max = dice_percent(dice, 85) ? 0 : list_between(dice, 3, 10);
 	config->block_width =
 		dice_percent(dice, 50) ? 0 : list_between(dice, 6, MODEL_PAGES_MAX);
+	config->kv_indices = config->block_width == 0 || dice_percent(dice, 50);
 	config->user_bytes = dice_percent(dice, 60) ? 8 * list_between(dice, 1, 700) : 0;
 	if ((features & LIST_WIDE) == 0)
 		return;
@@ -44,6 +45,7 @@ static void make_shape(struct list *list, struct dice *dice, uint32_t features)
 	config->tables_max = MODEL_TABLES_MAX;
 	config->table_pages_max = MODEL_ROWS_MAX * MODEL_SEQ_MAX;
 	config->block_width = 0;
+	config->kv_indices = true;
 	config->speculative_max = ORDER_COMMANDS_MAX;
 	config->tickets_max = 4096;
 }

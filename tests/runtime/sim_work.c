@@ -77,19 +77,25 @@ static void read_table(const struct sim_record *record, const struct quire_table
 {
 	const struct quire_plan *plan = &record->plan;
 	const int32_t *kv_indptr = quire_plan_device(plan, t->kv_indptr);
-	const int32_t *kv_indices = quire_plan_device(plan, t->kv_indices);
 	const int32_t *last = quire_plan_device(plan, t->kv_last_page_len);
 
 	for (int32_t row = 0; row < t->rows; row++) {
+		const int32_t *pages = t->kv_indices != NULL
+		                               ? (const int32_t *)quire_plan_device(
+							 plan, t->kv_indices) +
+		                                         kv_indptr[row]
+		                               : (const int32_t *)quire_plan_device(
+							 plan, t->block_table) +
+		                                         (int64_t)row * plan->block_width;
+		int32_t n = kv_indptr[row + 1] - kv_indptr[row];
+
 		image_begin(reads, IMAGE_READS);
-		for (int32_t k = kv_indptr[row]; k < kv_indptr[row + 1]; k++) {
-			int32_t tokens =
-				k + 1 < kv_indptr[row + 1] ? plan->page_size : last[row];
+		for (int32_t k = 0; k < n; k++) {
+			int32_t tokens = k + 1 < n ? plan->page_size : last[row];
 
 			for (int32_t offset = 0; offset < tokens; offset++)
-				image_add(reads,
-				          sim_token_in_cache(record->sim, kv_indices[k],
-				                             offset));
+				image_add(reads, sim_token_in_cache(record->sim, pages[k],
+				                                    offset));
 		}
 	}
 }
