@@ -189,11 +189,170 @@ static void bench_decode(int32_t batch)
 	fixture_end(&f);
 }
 
+/* ------------------------------------------------------------------ block tables */
+
+#define BLOCK_ROWS  256
+#define BLOCK_STEPS 64
+#define BLOCK_FIRST 4 /* steps that write whole rows: a slot has not had these lists */
+
+struct block_cost {
+	double planner_us;
+	double upload_us;
+};
+
+/* Steps of rows with @pages pages each, lengths staggered, in one order. */
+static struct block_cost block_round(struct fixture *f, int32_t pages)
+{
+	struct quire_segment segments[BLOCK_ROWS];
+	const struct quire_step step = {.segments = segments, .num_segments = BLOCK_ROWS};
+	int64_t planner = 0, wall = 0;
+
+	for (int32_t i = 0; i < BLOCK_ROWS; i++) {
+		must(open_now(f, (uint64_t)i) == QUIRE_OK);
+		must(extend_now(f, (uint64_t)i, NULL,
+		                pages * PAGE_SIZE - BLOCK_STEPS - BLOCK_FIRST + i % 16, 0)
+		             .refusal.status == QUIRE_OK);
+		segments[i] = (struct quire_segment){
+			.request = (uint64_t)i, .span = 1, .at = QUIRE_AT_ANY};
+	}
+	for (int32_t s = 0; s < BLOCK_FIRST; s++)
+		must(submit_now(f, &step).refusal.status == QUIRE_OK);
+	for (int32_t s = 0; s < BLOCK_STEPS; s++) {
+		int64_t before = stats_of(f).planner_busy_ns, start_ns;
+		uint64_t ticket = submit(f, &step);
+
+		start_ns = now_ns();
+		settle(f);
+		wall += now_ns() - start_ns;
+		planner += stats_of(f).planner_busy_ns - before;
+		must(outcome_of(f, ticket).refusal.status == QUIRE_OK);
+	}
+	for (uint64_t i = 0; i < BLOCK_ROWS; i++)
+		must(close_now(f, i) == QUIRE_OK);
+	return (struct block_cost){
+		.planner_us = (double)planner / BLOCK_STEPS / 1000,
+		.upload_us = (double)(wall - planner) / BLOCK_STEPS / 1000,
+	};
+}
+
+static void begin_block(struct fixture *f, int32_t pages)
+{
+	fixture_begin(f, "cpu:inline", (int64_t)BLOCK_ROWS * (pages + 1), PAGE_SIZE);
+	f->config.rows_max = f->config.requests_max = BLOCK_ROWS;
+	f->config.tables_max = 1;
+	f->config.tokens_max = PAGE_SIZE * (int32_t)(pages + 1);
+	f->config.block_width = pages + 1;
+	f->config.table_pages_max = (int64_t)BLOCK_ROWS * (pages + 1);
+	f->config.kv_indices = false;
+	fixture_create(f);
+}
+
+static void bench_block(void)
+{
+	enum { SHORT = 64, LONG = 4096, BLOCK_ROUNDS = 9 };
+	double planner[2][BLOCK_ROUNDS], upload[2][BLOCK_ROUNDS];
+	double planner_ratio[BLOCK_ROUNDS], upload_ratio[BLOCK_ROUNDS];
+	struct fixture f[2];
+
+	begin_block(&f[0], SHORT);
+	begin_block(&f[1], LONG);
+	for (int32_t round = 0; round < BLOCK_ROUNDS; round++) {
+		for (int32_t k = 0; k < 2; k++) {
+			struct block_cost cost =
+				block_round(&f[k], k == 0 ? SHORT : LONG);
+
+			planner[k][round] = cost.planner_us;
+			upload[k][round] = cost.upload_us;
+		}
+		planner_ratio[round] = planner[1][round] / planner[0][round];
+		upload_ratio[round] = upload[1][round] / upload[0][round];
+	}
+	printf("decode_block_64_plan %.2f us 1\n", median(planner[0], BLOCK_ROUNDS));
+	printf("decode_block_4096_plan %.2f us %.2f\n", median(planner[1], BLOCK_ROUNDS),
+	       median(planner_ratio, BLOCK_ROUNDS));
+	printf("decode_block_64_upload %.2f us 1\n", median(upload[0], BLOCK_ROUNDS));
+	printf("decode_block_4096_upload %.2f us %.2f\n", median(upload[1], BLOCK_ROUNDS),
+	       median(upload_ratio, BLOCK_ROUNDS));
+	fixture_end(&f[1]);
+	fixture_end(&f[0]);
+}
+
+/* ------------------------------------------------------------------ prefill */
+
+#define PREFILL_ROWS   8
+#define PREFILL_TOKENS 512
+
+static int32_t token_page[PREFILL_ROWS * PREFILL_TOKENS];
+static int32_t token_offset[PREFILL_ROWS * PREFILL_TOKENS];
+static int32_t token_position[PREFILL_ROWS * PREFILL_TOKENS];
+
+static void bare_prefill(void)
+{
+	for (int32_t r = 0; r < PREFILL_ROWS; r++)
+		for (int32_t g = 0; g < PREFILL_TOKENS; g++) {
+			int32_t at = r * PREFILL_TOKENS + g;
+
+			token_page[at] = r * (PREFILL_TOKENS / PAGE_SIZE) + g / PAGE_SIZE;
+			token_offset[at] = g % PAGE_SIZE;
+			token_position[at] = g;
+		}
+	__asm__ volatile("" ::"r"(token_page), "r"(token_offset), "r"(token_position)
+	                 : "memory");
+}
+
+static void bench_prefill(void)
+{
+	struct quire_segment segments[PREFILL_ROWS];
+	const struct quire_step step = {.segments = segments,
+	                                .num_segments = PREFILL_ROWS};
+	double ours[ROUNDS], floor[ROUNDS], ratio[ROUNDS];
+	struct fixture f;
+
+	fixture_start(&f, PREFILL_ROWS * PREFILL_TOKENS / PAGE_SIZE, PAGE_SIZE);
+	for (int32_t round = 0; round < ROUNDS; round++) {
+		int64_t before, start;
+
+		for (uint64_t i = 0; i < PREFILL_ROWS; i++) {
+			must(open_now(&f, i) == QUIRE_OK);
+			segments[i] = (struct quire_segment){.request = i,
+			                                     .span = PREFILL_TOKENS};
+		}
+		before = stats_of(&f).planner_busy_ns;
+		must(submit_now(&f, &step).refusal.status == QUIRE_OK);
+		ours[round] = (double)(stats_of(&f).planner_busy_ns - before);
+		start = now_ns();
+		bare_prefill();
+		floor[round] = (double)(now_ns() - start);
+		ratio[round] = ours[round] / floor[round];
+		for (uint64_t i = 0; i < PREFILL_ROWS; i++)
+			must(close_now(&f, i) == QUIRE_OK);
+	}
+	printf("prefill_8x512_bare %.2f us 1\n", median(floor, ROUNDS) / 1000);
+	printf("prefill_8x512 %.2f us %.2f\n", median(ours, ROUNDS) / 1000,
+	       median(ratio, ROUNDS));
+	fixture_end(&f);
+}
+
+/* ------------------------------------------------------------------ reset */
+
+/* The floor of a reset: the ids go to a ring. */
+static double bare_reset(int32_t requests)
+{
+	static int32_t ring[1 << 15], lists[1 << 15];
+	int64_t start = now_ns();
+
+	for (int32_t i = 0; i < requests; i++)
+		memcpy(ring + i * PAGES_PER_ROW, lists + i * PAGES_PER_ROW,
+		       PAGES_PER_ROW * sizeof(*ring));
+	__asm__ volatile("" ::"r"(ring) : "memory");
+	return (double)(now_ns() - start) / requests;
+}
+
 static void bench_reset(void)
 {
 	struct fixture f;
 	enum { REQUESTS = 256 };
-	double per_request[ROUNDS];
+	double per_request[ROUNDS], floor[ROUNDS], ratio[ROUNDS];
 	uint64_t ticket;
 
 	fixture_begin(&f, "cpu:inline", REQUESTS * PAGES_PER_ROW, PAGE_SIZE);
@@ -210,12 +369,16 @@ static void bench_reset(void)
 		}
 		per_request[round] =
 			(double)(stats_of(&f).planner_busy_ns - before) / REQUESTS;
+		floor[round] = bare_reset(REQUESTS);
+		ratio[round] = per_request[round] / floor[round];
 		for (uint64_t i = 0; i < REQUESTS; i++) {
 			must(quire_runtime_close(f.runtime, i, &ticket) == QUIRE_OK);
 			settle(&f);
 		}
 	}
-	printf("reset_64_pages %.3f us -\n", median(per_request, ROUNDS) / 1000);
+	printf("reset_64_pages_bare %.3f us 1\n", median(floor, ROUNDS) / 1000);
+	printf("reset_64_pages %.3f us %.2f\n", median(per_request, ROUNDS) / 1000,
+	       median(ratio, ROUNDS));
 	fixture_end(&f);
 }
 
@@ -334,6 +497,8 @@ int main(void)
 	bench_decode(64);
 	bench_decode(256);
 	bench_decode(1024);
+	bench_block();
+	bench_prefill();
 	bench_reset();
 	bench_latency("submit_to_issue_awake", AWAKE_NS, AWAKE_BAR_US);
 	bench_latency("submit_to_issue_asleep", 0, ASLEEP_BAR_US);

@@ -17,6 +17,9 @@ bench_programs += %D%/bench_runtime
 %C%_bench_runtime_LDADD = $(TEST_LIBS)
 %C%_bench_runtime_CFLAGS = $(TEST_CFLAGS)
 
+bench-runtime: %D%/bench_runtime$(EXEEXT)
+	@./%D%/bench_runtime
+
 check_PROGRAMS += %D%/test_status
 TESTS += %D%/test_status
 %C%_test_status_SOURCES = %D%/test_status.c
