@@ -199,6 +199,11 @@ enum quire_status quire_event_record(struct quire_event *event,
 	return event->device->ops->event_record(event, dstream);
 }
 
+struct quire_device *quire_event_device(const struct quire_event *event)
+{
+	return event->device;
+}
+
 enum quire_status quire_event_query(struct quire_event *event)
 {
 	return event->device->ops->event_query(event);

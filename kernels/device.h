@@ -208,6 +208,9 @@ quire_event_create_timed(struct quire_device *device, struct quire_event **event
  * it */
 QUIRE_API void quire_event_destroy(struct quire_event *event);
 
+/* quire_event_device - the device whose streams may record it and wait for it; lent */
+QUIRE_API struct quire_device *quire_event_device(const struct quire_event *event);
+
 /*
  * quire_event_record - the event is done when everything queued on the stream so far is
  * Returns:  QUIRE_OK; QUIRE_INVALID: an event of another device; QUIRE_NO_MEMORY.  On a

@@ -52,8 +52,8 @@ QUIRE_API void quire_requests_free(struct quire_requests *requests);
  * quire_requests_ideal - pages under an idealised schedule that serves everyone at once
  * @peak_out: filled: most pages live at one time
  * @takes_out: filled: pages taken in all
- * Returns:  QUIRE_OK; QUIRE_INVALID: page_size out of range, more than 2^32 pages, or a row that
- *           quire_requests_read would not make; QUIRE_NO_MEMORY.
+ * Returns:  QUIRE_OK; QUIRE_INVALID: page_size out of range, more than 2^32 pages, or a
+ *           row that quire_requests_read would not make; QUIRE_NO_MEMORY.
  *
  * A request is served at its arrival: all ceil(input / page_size) prompt pages are taken
  * then; prefill lasts 0.1 ms a token, then each of `output` steps 30 ms; step k writes

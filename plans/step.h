@@ -65,7 +65,8 @@ struct quire_fork {
 enum quire_work_kind {
 	QUIRE_WORK_WRITE, /* rows of K and V into the new tokens of one table */
 	QUIRE_WORK_READ,  /* tokens of one segment's stream into memory */
-	QUIRE_WORK_COPY,  /* one whole page onto another, every layer */
+	/* One whole page onto another that no other stream owns, every layer. */
+	QUIRE_WORK_COPY,
 };
 
 /*
@@ -170,7 +171,7 @@ struct quire_step {
 	/* What the compute stream waits for before it touches a page, and what it records
 	 * behind the step's work; NULL: nothing.  Both kept until retired.  The former is
 	 * recorded before the command is given and not again before the step is issued;
-	 * the latter may be waited for once it is. */
+	 * the latter may be waited for once it is.  Both of the cache's device. */
 	struct quire_event *wait_event;
 	struct quire_event *record_event;
 	quire_done_function done; /* NULL: not called */

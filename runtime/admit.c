@@ -177,6 +177,15 @@ static enum quire_status check_work_form(const struct quire_runtime *rt,
 	                          work->kind, 0);
 }
 
+static enum quire_status check_event(const struct quire_runtime *rt,
+                                     const struct quire_event *event, const char *what,
+                                     struct quire_refusal *refusal)
+{
+	if (event != NULL && quire_event_device(event) != rt->device)
+		return quire_refuse_what(refusal, QUIRE_INVALID, what);
+	return QUIRE_OK;
+}
+
 /* What is wrong with a step whatever the state. */
 static enum quire_status check_form(struct quire_runtime *rt,
                                     const struct quire_command_cell *cell,
@@ -187,6 +196,11 @@ static enum quire_status check_form(struct quire_runtime *rt,
 
 	if ((cell->flags & ~known) != 0)
 		return quire_refuse_what(refusal, QUIRE_INVALID, "flags: unknown bits");
+	QUIRE_TRY(check_event(rt, cell->wait_event,
+	                      "wait_event: of another device than the cache's", refusal));
+	QUIRE_TRY(check_event(rt, cell->record_event,
+	                      "record_event: of another device than the cache's",
+	                      refusal));
 	if (cell->run != NULL && cell->num_work > 0)
 		return quire_refuse_what(
 			refusal, QUIRE_INVALID,
@@ -338,6 +352,7 @@ static enum quire_status draft_fork(struct quire_runtime *rt,
 	struct quire_stream *target;
 	struct quire_draft *from, *to;
 	int32_t shared;
+	bool forked;
 
 	if (source == NULL)
 		return QUIRE_OK;
@@ -349,8 +364,9 @@ static enum quire_status draft_fork(struct quire_runtime *rt,
 	            request->id, target_label);
 	if (before_writes)
 		draft_owners(planner, cell->ticket, shared, from, target);
+	forked = before_writes || to->forked; /* when the step writes */
 	*to = *from;
-	to->forked = true;
+	to->forked = forked;
 	return QUIRE_OK;
 }
 
@@ -577,8 +593,44 @@ static enum quire_status check_room(const struct quire_runtime *rt,
 	return QUIRE_OK;
 }
 
+/* Will another stream own a page of a row, too, when the step's work runs? */
+static bool is_shared(struct quire_runtime *rt, const struct quire_command_cell *cell,
+                      int32_t segment, int32_t place)
+{
+	struct quire_planner *planner = &rt->planner;
+	const struct quire_row *row = &planner->rows[segment];
+	int32_t first = quire_page_of(&rt->paging, row->length);
+
+	if (is_drafted(cell, row->stream) && row->stream->draft.forked)
+		return place < quire_fork_shares(rt, cell, row->length);
+	if (!planner->sharing || place >= row->stream->now.num_pages ||
+	    (row->first_write && place == first))
+		return false;
+	return quire_ledger_owners(rt->ledger, row->stream->now.pages[place]) +
+	               *more_owners(planner, cell->ticket,
+	                            row->stream->now.pages[place]) >
+	       1;
+}
+
+static enum quire_status check_copy(struct quire_runtime *rt,
+                                    const struct quire_command_cell *cell, int32_t place,
+                                    struct quire_refusal *refusal)
+{
+	const struct quire_work *work = &cell->work[place];
+
+	QUIRE_TRY(check_index(refusal, "work: source_page", place, work->copy.source_page,
+	                      row_pages(rt, cell, work->copy.source_segment)));
+	QUIRE_TRY(check_index(refusal, "work: target_page", place, work->copy.target_page,
+	                      row_pages(rt, cell, work->copy.target_segment)));
+	if (is_shared(rt, cell, work->copy.target_segment, work->copy.target_page))
+		return quire_refuse_bound(refusal, QUIRE_INVALID,
+		                          "work: target_page: another stream owns it too",
+		                          place, 0, 0);
+	return QUIRE_OK;
+}
+
 /* Does the built-in work stay inside its streams? */
-static enum quire_status check_work(const struct quire_runtime *rt,
+static enum quire_status check_work(struct quire_runtime *rt,
                                     const struct quire_command_cell *cell,
                                     struct quire_refusal *refusal)
 {
@@ -596,14 +648,8 @@ static enum quire_status check_work(const struct quire_runtime *rt,
 					i, (int64_t)work->read.first + work->read.count,
 					end);
 		}
-		if (work->kind == QUIRE_WORK_COPY) {
-			QUIRE_TRY(check_index(
-				refusal, "work: source_page", i, work->copy.source_page,
-				row_pages(rt, cell, work->copy.source_segment)));
-			QUIRE_TRY(check_index(
-				refusal, "work: target_page", i, work->copy.target_page,
-				row_pages(rt, cell, work->copy.target_segment)));
-		}
+		if (work->kind == QUIRE_WORK_COPY)
+			QUIRE_TRY(check_copy(rt, cell, i, refusal));
 	}
 	return QUIRE_OK;
 }

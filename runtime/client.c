@@ -139,9 +139,10 @@ void quire_outcome_read(struct quire_runtime *rt, uint64_t ticket,
 	enum quire_stage stage =
 		atomic_load_explicit(&cell->state, memory_order_acquire) % 4;
 
-	*outcome_out = (struct quire_outcome){.refusal.what = ""};
-	if (stage >= QUIRE_STAGE_PLANNED)
-		*outcome_out = cell->outcome;
+	*outcome_out = (struct quire_outcome){.stage = stage, .refusal.what = ""};
+	if (stage < QUIRE_STAGE_PLANNED)
+		return;
+	*outcome_out = cell->outcome;
 	outcome_out->stage = stage;
 	outcome_out->digest = 0;
 	if (stage >= QUIRE_STAGE_ISSUED)
@@ -153,7 +154,8 @@ void quire_outcome_read(struct quire_runtime *rt, uint64_t ticket,
 			.base = cell->outcome.base,
 			.refusal = {.status = QUIRE_ABANDONED, .what = "", .index = -1},
 		};
-	/* Pairs with the release in complete: the failure was written before. */
+	/* Pairs with the releases in complete and end_speculative: the failure was
+	 * written before. */
 	if (atomic_load_explicit(&cell->failed, memory_order_acquire))
 		outcome_out->refusal = rt->failure.refusal;
 }
@@ -218,7 +220,8 @@ enum quire_status quire_runtime_drain(struct quire_runtime *rt, enum quire_stage
 	uint64_t open, newest = quire_commands_newest(&rt->commands, &open);
 	uint64_t kept = rt->tickets.mask + 1;
 
-	if (open != 0) {
+	/* With the runtime they have ended too, or will. */
+	if (open != 0 && quire_runtime_failed(rt) == NULL) {
 		quire_refuse_what(refusal_out == NULL ? &unused : refusal_out, QUIRE_HELD,
 		                  "");
 		if (refusal_out != NULL)

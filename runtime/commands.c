@@ -402,14 +402,15 @@ static void abandon_from(struct quire_commands *commands, struct quire_tickets *
 	commands->num_open = kept;
 }
 
-/* The lane, or the cell that @stuck has, is not free.  Does it wait for a fate, be it in
- * line behind what the planner holds?  Under the lock. */
+/* The lane is full, or the cell of the next ticket (of @stuck, 0: it is free) is in use. 
+ * Does that wait for a fate, be it in line behind what the planner holds?  Under the
+ * lock. */
 static enum quire_status refuse_full(struct quire_commands *commands, uint64_t stuck,
-                                     struct quire_refusal *refusal)
+                                     bool in_line, struct quire_refusal *refusal)
 {
 	uint64_t ticket = unresolved_below(commands, stuck);
 
-	if (ticket == 0)
+	if (ticket == 0 && in_line)
 		ticket = unresolved_below(
 			commands,
 			atomic_load_explicit(&commands->held, memory_order_relaxed));
@@ -434,9 +435,10 @@ static enum quire_status put_locked(struct quire_commands *commands,
 	uint64_t position = commands->position + 1;
 
 	if (tail - head > commands->mask)
-		return refuse_full(commands, 0, refusal);
+		return refuse_full(commands, 0, true, refusal);
 	if (!quire_ticket_is_free(tickets, position))
-		return refuse_full(commands, quire_ticket_of(tickets, position), refusal);
+		return refuse_full(commands, quire_ticket_of(tickets, position),
+		                   quire_ticket_is_queued(tickets, position), refusal);
 	if (is_speculative(command) && commands->num_open == commands->speculative_max)
 		return quire_refuse_bound(
 			refusal, QUIRE_LIMIT, "speculative_max: steps whose fate is open",

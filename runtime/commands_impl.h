@@ -120,8 +120,9 @@ struct quire_commands {
 	int32_t speculative_max;
 	int32_t rows_max;
 	int32_t tables_max;
-	/* The oldest step that the planner holds, 0: none.  Stored by the planner, which
-	 * wakes the clients then; it decides no more than whether one waits. */
+	/* The oldest step that the planner holds, while nothing but a fate lets the
+	 * planner go on; 0: something else does.  Stored by the planner, which wakes the
+	 * clients then; it decides no more than whether one waits. */
 	_Atomic uint64_t held;
 	_Atomic uint64_t tail; /* cells filled */
 	_Atomic uint64_t head; /* cells emptied */

@@ -161,6 +161,9 @@ static bool publish(struct quire_runtime *rt)
 			&executor->run_ns,
 			(uint64_t)(quire_runtime_now(rt) - executor->first_ns),
 			memory_order_relaxed);
+		/* Of the time that ends here, so that it is never more. */
+		quire_count(&executor->wait_ns, (uint64_t)executor->waited_ns);
+		executor->waited_ns = 0;
 		/* The numbers first: who waited for a ticket finds them there. */
 		for (uint64_t step = retired + 1; step <= executor->retired; step++)
 			complete(rt, &executor->steps[step_place(rt, step)]);
@@ -439,7 +442,7 @@ static bool run_entry(struct quire_runtime *rt)
 		quire_count(&executor->wait_ns,
 		            (uint64_t)(now_ns - executor->starved_ns));
 	executor->starved_ns = 0;
-	/* Pairs with the acquire in quire_entries_have_room. */
+	/* Pairs with the acquire in quire_entries_room. */
 	atomic_store_explicit(&entries->head, head + 1, memory_order_release);
 	if (entry.kind == QUIRE_ENTRY_PLAN)
 		issue(rt, &entry);

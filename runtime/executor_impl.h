@@ -49,13 +49,18 @@ struct quire_entries {
 	_Alignas(QUIRE_CACHE_LINE) _Atomic uint64_t head;
 };
 
+static inline uint64_t quire_entries_room(struct quire_entries *entries)
+{
+	/* Pairs with the release in the executor. */
+	return entries->mask + 1 -
+	       (atomic_load_explicit(&entries->tail, memory_order_relaxed) -
+	        atomic_load_explicit(&entries->head, memory_order_acquire));
+}
+
 /* Room for a plan and for what it gives up. */
 static inline bool quire_entries_have_room(struct quire_entries *entries)
 {
-	/* Pairs with the release in the executor. */
-	return atomic_load_explicit(&entries->tail, memory_order_relaxed) -
-	               atomic_load_explicit(&entries->head, memory_order_acquire) <
-	       entries->mask;
+	return quire_entries_room(entries) >= 2;
 }
 
 /* Built-in work with every address found. */
@@ -117,6 +122,7 @@ struct quire_executor {
 	uint64_t retired;
 	int64_t first_ns;   /* when the first entry came; 0: none yet */
 	int64_t starved_ns; /* since when there was nothing to do; 0: there was */
+	int64_t waited_ns;  /* since the newest retired step */
 	quire_counter wait_ns, run_ns;
 	quire_counter taken_ns;  /* when it took the newest entry */
 	quire_counter pushed_ns; /* the planner's: when an entry came to an empty queue */

@@ -25,6 +25,16 @@ void quire_end_step(struct quire_runtime *rt, uint64_t ticket, quire_done_functi
 	quire_wake_all(&rt->client_wake);
 }
 
+/* A command has come to its end without running.  What a speculative step answered before
+ * is not counted: whether it got so far is a matter of time. */
+static void count_end(struct quire_planner *planner, enum quire_status status)
+{
+	if (status == QUIRE_ABANDONED)
+		quire_count(&planner->abandoned, 1);
+	else if (status != QUIRE_OK)
+		quire_count(&planner->refusals, 1);
+}
+
 /* The command's outcome is known: tell it, and be done with the command.  A step that may
  * still run, or be abandoned, is PLANNED. */
 static void decide(struct quire_runtime *rt, const struct quire_outcome *outcome,
@@ -40,8 +50,8 @@ static void decide(struct quire_runtime *rt, const struct quire_outcome *outcome
 	*to = *outcome;
 	to->base = cell->base;
 	quire_count(&planner->commands, 1);
-	if (outcome->refusal.status != QUIRE_OK)
-		quire_count(&planner->refusals, 1);
+	if (stage == QUIRE_STAGE_RETIRED)
+		count_end(planner, outcome->refusal.status);
 	quire_commands_pop(&rt->commands);
 	planner->state = QUIRE_PLANNER_FETCH;
 	planner->current = NULL;
@@ -143,7 +153,7 @@ static void push(struct quire_runtime *rt, const struct quire_entry *entry)
 	struct quire_entries *entries = &rt->entries;
 	uint64_t tail = atomic_load_explicit(&entries->tail, memory_order_relaxed);
 
-	QUIRE_ASSERT(quire_entries_have_room(entries));
+	QUIRE_ASSERT(quire_entries_room(entries) > 0);
 	entries->ring[tail & entries->mask] = *entry;
 	/* Relaxed, both: a time for whoever asks how long it has waited. */
 	if (atomic_load_explicit(&entries->head, memory_order_relaxed) == tail)
@@ -215,18 +225,31 @@ static enum quire_status take(struct quire_runtime *rt, int32_t n, int32_t *page
 
 /* ------------------------------------------------------------ held steps */
 
-/* Tell clients which step, if any, commands may be waiting behind. */
-static void show_held(struct quire_runtime *rt)
+static void count_held(struct quire_planner *planner)
 {
-	struct quire_planner *planner = &rt->planner;
-
 	atomic_store_explicit(&planner->steps_held, (uint64_t)planner->num_held,
 	                      memory_order_relaxed);
-	/* Seen with the wake: see commands_impl.h. */
-	atomic_store_explicit(&rt->commands.held,
-	                      planner->num_held == 0 ? 0 : planner->held[0].ticket,
-	                      memory_order_relaxed);
-	quire_wake_all(&rt->client_wake);
+}
+
+/* Nothing but a fate lets the planner go on.  Always false, for the caller to return. */
+static bool park(struct quire_planner *planner)
+{
+	planner->parked = true;
+	return false;
+}
+
+/* After each move: tell clients which step they may be waiting behind. */
+static void show_parked(struct quire_runtime *rt)
+{
+	const struct quire_planner *planner = &rt->planner;
+	uint64_t held = planner->parked ? planner->held[0].ticket : 0;
+
+	/* Relaxed: this thread's own; and seen with the wake: see commands_impl.h. */
+	if (atomic_load_explicit(&rt->commands.held, memory_order_relaxed) == held)
+		return;
+	atomic_store_explicit(&rt->commands.held, held, memory_order_relaxed);
+	if (held != 0)
+		quire_wake_all(&rt->client_wake);
 }
 
 /* The step in hand has been carried out: from here on it is the newest held one. */
@@ -308,11 +331,13 @@ static void end_speculative(struct quire_runtime *rt, uint64_t ticket,
 {
 	struct quire_ticket_cell *cell = quire_ticket_cell(&rt->tickets, ticket);
 
-	if (quire_runtime_failed(rt) != NULL)
-		atomic_store_explicit(&cell->failed, true, memory_order_relaxed);
-	else
+	if (quire_runtime_failed(rt) != NULL) {
+		/* Pairs with the acquire in quire_outcome_read. */
+		atomic_store_explicit(&cell->failed, true, memory_order_release);
+	} else {
 		atomic_store_explicit(&cell->abandoned, true, memory_order_relaxed);
-	quire_count(&rt->planner.abandoned, 1);
+		count_end(&rt->planner, QUIRE_ABANDONED);
+	}
 	quire_end_step(rt, ticket, done, done_argument);
 }
 
@@ -325,7 +350,7 @@ static void end_newest(struct quire_runtime *rt)
 
 	take_back_newest(rt);
 	end_speculative(rt, held.ticket, slot->done, slot->done_argument);
-	show_held(rt);
+	count_held(&rt->planner);
 }
 
 /* ------------------------------------------------------------ the step in hand */
@@ -360,6 +385,16 @@ static void admit_step(struct quire_runtime *rt, struct quire_command_cell *cell
 	planner->state = QUIRE_PLANNER_PAGES;
 }
 
+/* Pages are on their way, or in the hands of held steps, whose fate alone brings them. */
+static bool wait_for_pages(struct quire_runtime *rt, int64_t need)
+{
+	int64_t held = (int64_t)(rt->entries.staged - rt->entries.released);
+
+	if (need > rt->num_pages - quire_ledger_owned(rt->ledger) - held)
+		return park(&rt->planner);
+	return wait_on(rt, &rt->planner.page_wait_ns);
+}
+
 /* The pages of an admitted step, in one take.  They are owned from here on. */
 static bool take_pages(struct quire_runtime *rt)
 {
@@ -372,7 +407,7 @@ static bool take_pages(struct quire_runtime *rt)
 		int64_t free = refusal.available + planner->num_stash;
 
 		if ((planner->current->flags & QUIRE_STEP_NO_WAIT) == 0)
-			return wait_on(rt, &planner->page_wait_ns);
+			return wait_for_pages(rt, need);
 		quire_refuse_what(&refusal, QUIRE_AGAIN, "");
 		refusal.owned = quire_ledger_owned(rt->ledger);
 		refusal.free = free;
@@ -404,6 +439,8 @@ static bool plan_step(struct quire_runtime *rt)
 		.pages_taken = (int32_t)planner->need,
 	};
 
+	if (planner->num_held == rt->config.depth) /* the slot is a held step's */
+		return park(planner);
 	if (uploaded + depth < step ||
 	    (!speculative && !quire_entries_have_room(&rt->entries)))
 		return wait_on(rt, &planner->slot_wait_ns);
@@ -421,13 +458,23 @@ static bool plan_step(struct quire_runtime *rt)
 	/* Before the executor can move the ticket on. */
 	decide(rt, &outcome, QUIRE_STAGE_PLANNED);
 	if (speculative)
-		show_held(rt);
+		count_held(planner);
 	else
 		promote_oldest(rt);
 	return true;
 }
 
 /* ------------------------------------------------------------ the control lane */
+
+/* A refused step was promoted: what it answered is the last word. */
+static void end_refused(struct quire_runtime *rt, const struct quire_refused *refused)
+{
+	const struct quire_ticket_cell *cell =
+		quire_ticket_cell(&rt->tickets, refused->ticket);
+
+	count_end(&rt->planner, cell->outcome.refusal.status);
+	quire_end_step(rt, refused->ticket, refused->done, refused->done_argument);
+}
 
 /* A refused step's ticket ends once its fate is known and nothing below can end it
  * otherwise. Its place is kept until no step that rests on it can come any more. */
@@ -451,8 +498,7 @@ static bool hear_refused(struct quire_runtime *rt, struct quire_refused *refused
 			end_speculative(rt, refused->ticket, refused->done,
 			                refused->done_argument);
 		else
-			quire_end_step(rt, refused->ticket, refused->done,
-			               refused->done_argument);
+			end_refused(rt, refused);
 		return true;
 	}
 	if (front != NULL && front->ticket < refused->fate_position)
@@ -489,7 +535,6 @@ static bool hear(struct quire_runtime *rt, const struct quire_command_cell *fron
 	if (planner->current != NULL &&
 	    fate_of(rt, planner->current->ticket, NULL) == QUIRE_FATE_ABANDON) {
 		drop_step(rt);
-		quire_count(&planner->abandoned, 1);
 		end_command(rt, &abandoned);
 		return true;
 	}
@@ -498,7 +543,7 @@ static bool hear(struct quire_runtime *rt, const struct quire_command_cell *fron
 	       quire_entries_have_room(&rt->entries)) {
 		quire_count(&planner->promoted, 1);
 		promote_oldest(rt);
-		show_held(rt);
+		count_held(planner);
 		moved = true;
 	}
 	for (int32_t i = planner->num_refused - 1; i >= 0; i--)
@@ -559,7 +604,6 @@ static bool fetch(struct quire_runtime *rt, struct quire_command_cell *cell)
 	if (cell == NULL)
 		return false;
 	if (is_doomed(rt, cell)) {
-		quire_count(&planner->abandoned, 1);
 		end_command(rt, &abandoned);
 		return true;
 	}
@@ -572,7 +616,7 @@ static bool fetch(struct quire_runtime *rt, struct quire_command_cell *cell)
 		return true;
 	}
 	if (planner->num_held > 0 && cell->base == 0)
-		return false;
+		return park(planner);
 	if (cell->kind == QUIRE_COMMAND_SUBMIT) {
 		admit_step(rt, cell);
 		return true;
@@ -677,7 +721,7 @@ bool quire_planner_move(struct quire_runtime *rt)
 	if (rt->config.on_poll != NULL)
 		rt->config.on_poll(rt->config.on_poll_argument, QUIRE_ROLE_PLANNER);
 	planner->inside = true;
-	planner->planned = false;
+	planner->planned = planner->parked = false;
 	moved = answer_check(rt);
 	start_ns = quire_runtime_now(rt);
 	if (move_one(rt)) {
@@ -690,6 +734,7 @@ bool quire_planner_move(struct quire_runtime *rt)
 			quire_histogram_add(&planner->plan_time, planner->plan_ns);
 		QUIRE_CHECK(quire_check_all(rt, &(struct quire_refusal){0}));
 	}
+	show_parked(rt);
 	planner->inside = false;
 	return moved;
 }

@@ -133,10 +133,11 @@ struct quire_planner {
 	int32_t num_held;
 	struct quire_refused *refused; /* [speculative_max] */
 	int32_t num_refused;
-	uint64_t step;         /* newest planned */
-	bool inside;           /* in a poll: a check has to wait */
-	bool planned;          /* this move planned a step */
-	int64_t plan_ns;       /* spent on the step in hand so far */
+	uint64_t step;   /* newest planned */
+	bool inside;     /* in a poll: a check has to wait */
+	bool planned;    /* this move planned a step */
+	bool parked;     /* this move waits for a fate, and nothing else can end that */
+	int64_t plan_ns; /* spent on the step in hand so far */
 	int64_t wait_since_ns; /* 0: not waiting */
 	quire_counter *wait_counter;
 	int64_t owned_peak;

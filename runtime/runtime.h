@@ -244,7 +244,7 @@ QUIRE_API enum quire_status quire_runtime_failure(struct quire_runtime *runtime,
 /*
  * quire_planner_poll - let the planner move by one command or one wait, never waiting
  * Returns:  true: it moved; false: nothing to do until a command, a page or a slot comes,
- *           or called inside a poll.
+ *           or called inside a poll of the planner.
  * Threads:  with QUIRE_THREADS_CALLER only (otherwise false), one at a time, and not
  *           inside an RCU read-side section (liburcu-bp): once in requests_max closings
  *           it waits for those readers who are just looking a request up.
@@ -255,7 +255,7 @@ QUIRE_API bool quire_planner_poll(struct quire_runtime *runtime);
  * quire_executor_poll - let the executor publish what the device finished and run one
  * entry
  * Returns:  true: it moved; false: nothing to do until an entry or the device comes, or
- *           called inside a poll.
+ *           called inside a poll of the executor.
  * Threads:  with QUIRE_THREADS_CALLER only (otherwise false), one at a time.  The cache's
  *           device is the thread's current one inside, and again what it was behind.
  */

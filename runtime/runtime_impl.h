@@ -86,9 +86,9 @@ struct quire_runtime {
 	struct quire_wake planner_wake;  /* a command, a page, a slot, a check */
 	struct quire_wake executor_wake; /* an entry, an event */
 	struct quire_wake client_wake;   /* a stage, room in the queue, a check done */
-	/* Which threads may not wait: an address of the thread's own, 0 for none. */
-	_Atomic uintptr_t planner_thread;
-	_Atomic uintptr_t executor_thread;
+	/* Which threads may not wait, by their numbers; 0 for none. */
+	_Atomic uint64_t planner_thread;
+	_Atomic uint64_t executor_thread;
 	_Atomic int
 		stop; /* 1: the planner's thread ends when idle, 2: the executor's too */
 	pthread_t threads[2];

@@ -18,17 +18,16 @@ struct quire_runtime;
  * idle. */
 struct quire_runtime_stats {
 	uint64_t commands; /* decided */
-	uint64_t refused;  /* of them */
-	uint64_t
-		steps_planned; /* the newest step's number: an abandoned one's is used again */
+	uint64_t refused;  /* of them; a speculative step when its fate is known */
+	uint64_t steps_planned; /* the newest number: an abandoned step's is used again */
 	uint64_t steps_issued;
 	uint64_t steps_retired;
 	uint64_t steps_held; /* now: planned, their fate not known */
 	uint64_t steps_promoted;
 	uint64_t steps_abandoned; /* refused ones and those that rest on them too */
-	uint64_t copies; /* of pages, by forks and first writes; this and the next two
-	                           * once a step has taken its place, promoted or
-	                           * ordinary */
+	/* Copies of pages by forks and first writes; this and the next two once a step has
+	 * taken its place, promoted or ordinary. */
+	uint64_t copies;
 	uint64_t first_writes; /* of them */
 	uint64_t tokens;       /* written */
 	uint64_t pages_taken;  /* from the FIFO, by steps that never ran too */

@@ -25,16 +25,22 @@ static const char *const role_names[] = {
 
 /* ------------------------------------------------------------------ who is it? */
 
-/* The address of a thread's own variable names the thread. */
-static _Thread_local char own_address;
+/* Threads are numbered when they are first asked for: addresses and ids of ended ones
+ * would be given again. */
+static _Thread_local uint64_t own_number; /* 0: not numbered yet */
 
-static uintptr_t this_thread(void)
+static uint64_t this_thread(void)
 {
-	return (uintptr_t)&own_address;
+	static _Atomic uint64_t numbered;
+
+	if (own_number == 0) /* relaxed: each gets another one, in no order */
+		own_number =
+			atomic_fetch_add_explicit(&numbered, 1, memory_order_relaxed) + 1;
+	return own_number;
 }
 
 /* Callbacks run on the planner's and the executor's thread, and so does whoever polls.
- * Relaxed: a thread finds its own address only if it wrote it itself. */
+ * Relaxed: a thread finds its own number only if it wrote it itself. */
 bool quire_may_wait(struct quire_runtime *rt)
 {
 	return atomic_load_explicit(&rt->planner_thread, memory_order_relaxed) !=

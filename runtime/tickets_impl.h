@@ -77,6 +77,15 @@ static inline bool quire_ticket_is_free(struct quire_tickets *tickets, uint64_t 
 	return state % 4 == QUIRE_STAGE_RETIRED;
 }
 
+/* Has its command not been decided?  Under the commands' lock. */
+static inline bool quire_ticket_is_queued(struct quire_tickets *tickets, uint64_t ticket)
+{
+	return atomic_load_explicit(&quire_ticket_cell(tickets, ticket)->state,
+	                            memory_order_relaxed) %
+	               4 ==
+	       QUIRE_STAGE_QUEUED;
+}
+
 /* Under the commands' lock. */
 static inline void quire_ticket_draw(struct quire_tickets *tickets, uint64_t ticket)
 {

@@ -357,13 +357,19 @@ static void compare_count(struct sim *sim, const char *name, int64_t got,
 		         name, (long long)got, (long long)expected);
 }
 
-static int64_t count_refused(const struct sim *sim)
+/* Commands that have come to their end so: of a speculative step that is its fate's. */
+static int64_t count_ended(const struct sim *sim, bool abandoned)
 {
-	int64_t refused = 0;
+	const struct model_order *order = &sim->order;
+	int64_t ended = 0;
 
-	for (int32_t i = 0; i < sim->order.followed; i++)
-		refused += sim->order.entries[i].refusal.status != QUIRE_OK;
-	return refused;
+	for (int32_t i = 0; i < order->followed; i++) {
+		enum quire_status status = order->entries[i].refusal.status;
+
+		ended += status != QUIRE_OK && order_is_settled(order, i) &&
+		         (status == QUIRE_ABANDONED) == abandoned;
+	}
+	return ended;
 }
 
 void sim_compare_counts(struct sim *sim)
@@ -387,10 +393,15 @@ void sim_compare_counts(struct sim *sim)
 	compare_count(sim, "copies", (int64_t)stats->copies, (int64_t)shown->copies);
 	compare_count(sim, "first_writes", (int64_t)stats->first_writes,
 	              (int64_t)shown->first_writes);
+	if (!sim->cancelled) {
+		compare_count(sim, "refused", (int64_t)stats->refused,
+		              count_ended(sim, false));
+		compare_count(sim, "steps_abandoned", (int64_t)stats->steps_abandoned,
+		              count_ended(sim, true));
+	}
 	if (sim->cancelled || sim->any_abandon)
 		return; /* what was taken back had been counted, or not */
 	compare_count(sim, "commands", (int64_t)stats->commands, sim->order.followed);
-	compare_count(sim, "refused", (int64_t)stats->refused, count_refused(sim));
 	compare_count(sim, "pages_taken", (int64_t)stats->pages_taken - sim->in_hand,
 	              (int64_t)counts->pages_taken);
 	if (sim->in_hand == 0)

@@ -544,6 +544,9 @@ struct client {
 	struct quire_refusal refusal;
 };
 
+/* Release, after a client's answer; acquire, before it is looked at. */
+static _Atomic int answered;
+
 static void *open_and_wait(void *argument)
 {
 	struct client *client = argument;
@@ -552,6 +555,7 @@ static void *open_and_wait(void *argument)
 
 	client->status =
 		quire_runtime_command(whole.runtime, &command, NULL, &client->refusal);
+	atomic_fetch_add_explicit(&answered, 1, memory_order_release);
 	return NULL;
 }
 
@@ -574,7 +578,8 @@ START_TEST(who_waits_for_room_is_told_when_a_step_comes_to_be_held)
 	for (int i = 0; i < 2; i++)
 		ck_assert_int_eq(
 			pthread_create(&threads[i], NULL, open_and_wait, &clients[i]), 0);
-	settle(&whole);
+	while (atomic_load_explicit(&answered, memory_order_acquire) < 2)
+		settle(&whole);
 	for (int i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
 	held = clients[0].status == QUIRE_HELD ? 0 : 1;
