@@ -439,8 +439,7 @@ static bool run_entry(struct quire_runtime *rt)
 	if (executor->first_ns == 0)
 		executor->first_ns = now_ns;
 	if (executor->starved_ns != 0)
-		quire_count(&executor->wait_ns,
-		            (uint64_t)(now_ns - executor->starved_ns));
+		executor->waited_ns += now_ns - executor->starved_ns;
 	executor->starved_ns = 0;
 	/* Pairs with the acquire in quire_entries_room. */
 	atomic_store_explicit(&entries->head, head + 1, memory_order_release);

@@ -17,8 +17,8 @@ struct quire_runtime;
 /* Counters since create; times in nanoseconds.  Each is exact once the runtime is
  * idle. */
 struct quire_runtime_stats {
-	uint64_t commands; /* decided */
-	uint64_t refused;  /* of them; a speculative step when its fate is known */
+	uint64_t commands;      /* decided */
+	uint64_t refused;       /* of them; a speculative step when its fate is known */
 	uint64_t steps_planned; /* the newest number: an abandoned step's is used again */
 	uint64_t steps_issued;
 	uint64_t steps_retired;
