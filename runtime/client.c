@@ -188,7 +188,7 @@ enum quire_status quire_runtime_wait(struct quire_runtime *rt, uint64_t ticket,
 		 * quire_ticket_advance. */
 		uint64_t state = atomic_load_explicit(&cell->state, memory_order_acquire);
 
-		if (ticket == 0 || state / 4 != ticket)
+		if (ticket == 0 || state / 4 != ticket || stage > QUIRE_STAGE_RETIRED)
 			return QUIRE_INVALID;
 		if (state % 4 >= stage)
 			return copy_outcome(rt, ticket,
@@ -205,6 +205,8 @@ enum quire_status quire_runtime_wait_all(struct quire_runtime *rt,
                                          const uint64_t *tickets, int64_t n,
                                          enum quire_stage stage, int64_t deadline_ns)
 {
+	if (n < 0)
+		return QUIRE_INVALID;
 	for (int64_t i = 0; i < n; i++)
 		QUIRE_TRY(quire_runtime_wait(rt, tickets[i], stage, deadline_ns, NULL));
 	return QUIRE_OK;

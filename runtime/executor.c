@@ -348,15 +348,6 @@ static void issue(struct quire_runtime *rt, const struct quire_entry *entry)
 /* ------------------------------------------------------------------ release */
 
 #ifdef QUIRE_DEBUG
-static void check_table(const struct quire_plan *plan, const struct quire_table *table,
-                        int32_t page)
-{
-	for (int32_t row = 0; row < table->rows; row++)
-		for (int32_t i = 0; i < table->kv_indptr[row + 1] - table->kv_indptr[row];
-		     i++)
-			QUIRE_ASSERT(quire_row_pages(plan, table, row)[i] != page);
-}
-
 /* A page that goes back may not be named by a plan still queued. */
 static void check_not_named(struct quire_runtime *rt, int32_t page)
 {
@@ -366,12 +357,9 @@ static void check_not_named(struct quire_runtime *rt, int32_t page)
 	for (uint64_t e = atomic_load_explicit(&entries->head, memory_order_relaxed);
 	     e != tail; e++) {
 		const struct quire_entry *entry = &entries->ring[e & entries->mask];
-		const struct quire_plan *plan = &rt->slots[entry->slot].plan;
 
-		if (entry->kind != QUIRE_ENTRY_PLAN)
-			continue;
-		for (int32_t t = 0; t < plan->num_tables; t++)
-			check_table(plan, &plan->tables[t], page);
+		QUIRE_ASSERT(entry->kind != QUIRE_ENTRY_PLAN ||
+		             !quire_slot_names(&rt->slots[entry->slot], page));
 	}
 }
 #endif

@@ -166,6 +166,23 @@ static void push(struct quire_runtime *rt, const struct quire_entry *entry)
 	quire_wake_all(&rt->executor_wake);
 }
 
+#ifdef QUIRE_DEBUG
+/* A page that goes back may not be named by a plan that is held. */
+static void check_not_held(struct quire_runtime *rt, uint64_t end)
+{
+	const struct quire_planner *planner = &rt->planner;
+
+	for (int32_t h = 0; h < planner->num_held; h++) {
+		uint64_t slot = planner->held[h].step % (uint64_t)rt->config.depth;
+
+		for (uint64_t i = rt->entries.released; i < end; i++)
+			QUIRE_ASSERT(!quire_slot_names(
+				&rt->slots[slot],
+				rt->entries.pages[i & rt->entries.pages_mask]));
+	}
+}
+#endif
+
 /* Hand pages that nobody owns, staged up to @end, to the executor, as one entry; the
  * caller made sure of room. */
 static void push_release(struct quire_runtime *rt, uint64_t end)
@@ -178,6 +195,9 @@ static void push_release(struct quire_runtime *rt, uint64_t end)
 
 	if (entry.count == 0)
 		return;
+#ifdef QUIRE_DEBUG
+	check_not_held(rt, end);
+#endif
 	entries->released = end;
 	push(rt, &entry);
 }
@@ -712,6 +732,17 @@ static bool answer_check(struct quire_runtime *rt)
 	return true;
 }
 
+#ifdef QUIRE_DEBUG
+/* A program's memory hook may have nothing left for the walk. */
+static enum quire_status check_move(struct quire_runtime *rt)
+{
+	struct quire_refusal refusal;
+	enum quire_status status = quire_check_all(rt, &refusal);
+
+	return status == QUIRE_NO_MEMORY ? QUIRE_OK : status;
+}
+#endif
+
 bool quire_planner_move(struct quire_runtime *rt)
 {
 	struct quire_planner *planner = &rt->planner;
@@ -732,7 +763,7 @@ bool quire_planner_move(struct quire_runtime *rt)
 		planner->plan_ns += spent_ns;
 		if (planner->planned)
 			quire_histogram_add(&planner->plan_time, planner->plan_ns);
-		QUIRE_CHECK(quire_check_all(rt, &(struct quire_refusal){0}));
+		QUIRE_CHECK(check_move(rt));
 	}
 	show_parked(rt);
 	planner->inside = false;

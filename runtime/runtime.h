@@ -152,7 +152,7 @@ struct quire_outcome {
  * Returns:  QUIRE_OK: it has; its outcome may still be a refusal
  *           (outcome.refusal.status); QUIRE_TIMEOUT; QUIRE_WOULD_BLOCK: not yet, and this
  *           thread may not wait; QUIRE_INVALID {what "ticket"}: never drawn, or older
- *           than the last tickets_max.
+ *           than the last tickets_max; or no such stage.
  * Threads:  any.
  */
 QUIRE_API QUIRE_MUST_CHECK enum quire_status
@@ -161,7 +161,7 @@ quire_runtime_wait(struct quire_runtime *runtime, uint64_t ticket, enum quire_st
 
 /*
  * quire_runtime_wait_all - the same for several tickets: until all have come so far
- * @tickets: borrowed
+ * @tickets: borrowed, n of them, 0 or more
  * Returns:  as quire_runtime_wait, of the first that answers otherwise than QUIRE_OK.
  */
 QUIRE_API QUIRE_MUST_CHECK enum quire_status
@@ -171,7 +171,8 @@ quire_runtime_wait_all(struct quire_runtime *runtime, const uint64_t *tickets, i
 /*
  * quire_runtime_drain - the same for all commands given so far
  * Returns:  as quire_runtime_wait, without QUIRE_INVALID; QUIRE_HELD {ticket}: a
- *           speculative step whose fate is open is in the way.
+ *           speculative step whose fate is open; whatever the stage, since what comes
+ *           behind it may wait for that fate.
  * What a command but a submit gave up may still be on its way back: it has retired when
  * it was decided.
  */

@@ -184,6 +184,11 @@ void quire_slot_fill(struct quire_runtime *runtime, const struct quire_command_c
 /* The addresses of whole-page copies, which lie behind those of forks. */
 void quire_slot_finish(struct quire_slot *slot, int32_t page_size);
 
+#ifdef QUIRE_DEBUG
+/* Does the slot's plan read or write a page? */
+bool quire_slot_names(const struct quire_slot *slot, int32_t page);
+#endif
+
 /* ------------------------------------------------------------ commands but steps */
 
 /* Each decides its command: QUIRE_OK, or a refusal that changed nothing. */

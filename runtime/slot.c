@@ -82,3 +82,26 @@ void quire_slot_finish(struct quire_slot *slot, int32_t page_size)
 		plan->copy_end[first + work->copy] = page_size;
 	}
 }
+
+#ifdef QUIRE_DEBUG
+bool quire_slot_names(const struct quire_slot *slot, int32_t page)
+{
+	const struct quire_plan *plan = &slot->plan;
+	int32_t copies =
+		plan->num_pre_copies + plan->num_post_copies + plan->num_work_copies;
+
+	for (int32_t i = 0; i < copies; i++)
+		if (plan->copy_source[i] == page || plan->copy_target[i] == page)
+			return true;
+	for (int32_t t = 0; t < plan->num_tables; t++) {
+		const struct quire_table *table = &plan->tables[t];
+
+		for (int32_t row = 0; row < table->rows; row++)
+			for (int32_t i = 0;
+			     i < table->kv_indptr[row + 1] - table->kv_indptr[row]; i++)
+				if (quire_row_pages(plan, table, row)[i] == page)
+					return true;
+	}
+	return false;
+}
+#endif

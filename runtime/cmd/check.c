@@ -77,8 +77,11 @@ static bool is_read(struct cmd_check *check, const struct cmd_stream *stream)
 	pending = cmd_run_pending(run, stream->read_by - 1);
 	if (pending->ticket == 0 || cmd_fates_given(&run->fates) != NULL)
 		return false;
-	return cmd_run_wait(run, pending->ticket, QUIRE_STAGE_PLANNED, &outcome) ==
-	               QUIRE_OK &&
+	/* All fates are given; what a step says before it has heard its own may change. */
+	return cmd_run_wait(run, pending->ticket,
+	                    pending->fate == NULL ? QUIRE_STAGE_PLANNED
+	                                          : QUIRE_STAGE_RETIRED,
+	                    &outcome) == QUIRE_OK &&
 	       outcome.refusal.status == QUIRE_OK;
 }
 
