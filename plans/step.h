@@ -81,7 +81,8 @@ struct quire_work {
 			/* Index in the plan's tables; padding rows are not written. */
 			int32_t table;
 			int32_t dtype; /* enum quire_dtype of k and v */
-			/* [tokens, num_kv_heads, head_dim] in packed token order; under
+			/* [tokens, num_kv_heads, head_dim] in the table's order, which
+			 * is not the segments' where labels are combined (plan.h); under
 			 * MLA v is NULL */
 			const void *k;
 			const void *v;
@@ -153,7 +154,9 @@ typedef void (*quire_done_function)(void *argument, uint64_t ticket,
 #define QUIRE_STEP_SPECULATIVE (1u << 3)
 
 struct quire_step {
-	const struct quire_segment *segments; /* at least 1; packed token order */
+	/* At least 1, a stream in one of them at most.  Inside a label theirs is the order
+	 * of the rows (plan.h). */
+	const struct quire_segment *segments;
 	int32_t num_segments;
 	int32_t num_combined;
 	const struct quire_combined *combined;

@@ -79,7 +79,8 @@ QUIRE_API void quire_runtime_destroy(struct quire_runtime *runtime);
  * @ticket_out: filled: its position, 1, 2, ...; NULL allowed
  * @refusal_out: filled on refusal; NULL allowed
  * Returns:  QUIRE_OK: queued, see quire_runtime_wait for its outcome.  Otherwise it drew
- *           no position: QUIRE_INVALID {what}: malformed; QUIRE_LIMIT {what}: more
+ *           no position: QUIRE_INVALID {what}: it cannot be copied or queued (what is
+ *           wrong in its numbers is an outcome); QUIRE_LIMIT {what}: more
  *           segments, work or labels than the runtime was made for; QUIRE_CLOSED;
  *           QUIRE_WOULD_BLOCK: the queue is full and this thread may not wait;
  *           QUIRE_HELD {ticket}: the queue is full behind a speculative step, and waiting
@@ -228,7 +229,7 @@ quire_runtime_check(struct quire_runtime *runtime, struct quire_refusal *refusal
  *           speculative steps whose fate is open are abandoned
  * Returns:  QUIRE_OK; QUIRE_CLOSED: it was shut down before.
  * Threads:  any.
- * Cost:     never waits; quire_runtime_destroy does.
+ * Cost:     never waits; quire_runtime_destroy does.  Wakes quire_runtime_idle.
  */
 QUIRE_API QUIRE_MUST_CHECK enum quire_status
 quire_runtime_shutdown(struct quire_runtime *runtime, bool cancel);
@@ -278,6 +279,9 @@ QUIRE_API bool quire_executor_poll(struct quire_runtime *runtime);
  *           if (!moved)
  *                   (void)quire_runtime_idle(runtime, value, QUIRE_NO_DEADLINE);
  *   }
+ *
+ * To end such a loop set a flag, which it looks at before it sleeps, then call
+ * quire_runtime_shutdown; join the thread, then quire_runtime_destroy.
  */
 QUIRE_API enum quire_status quire_runtime_idle(struct quire_runtime *runtime,
                                                uint32_t value, int64_t deadline_ns);

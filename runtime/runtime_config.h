@@ -20,8 +20,8 @@ extern "C" {
 enum quire_threads {
 	/* The runtime starts a planner and an executor thread. */
 	QUIRE_THREADS_LIBRARY,
-	/* The caller polls; the creating thread counts as the one that does until another
-	 * polls. */
+	/* The caller polls.  The creating thread counts as the one that does, for each of
+	 * the two polls until another thread has called it: only then may it wait. */
 	QUIRE_THREADS_CALLER,
 };
 
@@ -50,6 +50,8 @@ struct quire_runtime_config {
 	                             * 0: as many as all pages but the sink hold */
 	int64_t table_pages_max; /* entries of one kv_indices; a step that exceeds it, or
 	                             * block_width, answers LIMIT after every other fault.
+	                             * A page counts in every row that shares it, so with
+	                             * forks a table may list more than the pool has.
 	                             * 0: num_pages, at most 2^20 */
 	int64_t block_width;     /* pages of a block table row; 0: no block table.  0 */
 	bool kv_indices; /* plans have kv_indices; may be false with a block table, whose
