@@ -152,25 +152,29 @@ static inline uint64_t label_bit(int32_t label)
 }
 
 /*
- * Is one combined label sound?  @present: labels that have a segment; @taken: labels of
- * the lists before, this one's are added.
+ * What is wrong with a combined label, or NULL.  @present: labels that have a segment; @taken:
+ * labels of the lists before, this one's are added.
  */
-static bool combined_is_sound(const struct quire_combined_ids *combined, uint64_t present,
-                              uint64_t *taken)
+static const char *combined_fault(const struct quire_combined_ids *combined,
+                                  uint64_t present, uint64_t *taken)
 {
 	uint64_t own = 0;
 
 	if (combined->num_labels < 1 || combined->num_labels > QUIRE_LABELS_MAX)
-		return false;
+		return "combined: no labels, or too many";
 	for (int32_t i = 0; i < combined->num_labels; i++) {
 		uint64_t bit = label_bit(combined->labels[i]);
 
-		if ((present & bit) == 0 || (*taken & bit) != 0)
-			return false;
+		if ((present & bit) == 0)
+			return "combined: a label without a segment";
+		if ((*taken & bit) != 0)
+			return "combined: a label that stands there already";
 		*taken |= bit;
 		own |= bit;
 	}
-	return (label_bit(combined->name) & present & ~own) == 0;
+	if ((label_bit(combined->name) & present & ~own) != 0)
+		return "combined: the name is a label outside the list";
+	return NULL;
 }
 
 static void add_table(struct quire_grouping *grouping, int32_t name,
@@ -200,10 +204,13 @@ enum quire_status quire_grouping_init(struct quire_grouping *grouping,
 	for (int32_t i = 0; i < num_combined; i++) {
 		uint64_t name = label_bit(combined[i].name);
 
-		if (!combined_is_sound(&combined[i], present, &taken) ||
-		    (names & name) != 0)
-			return quire_refuse_bound(refusal_out, QUIRE_INVALID, "combined",
-			                          i, 0, 0);
+		const char *fault = combined_fault(&combined[i], present, &taken);
+
+		if (fault == NULL && (names & name) != 0)
+			fault = "combined: a name twice";
+		if (fault != NULL)
+			return quire_refuse_bound(refusal_out, QUIRE_INVALID, fault, i, 0,
+			                          0);
 		names |= name;
 	}
 	num_tables = num_combined + __builtin_popcountll(present & ~taken);

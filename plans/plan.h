@@ -219,7 +219,7 @@ QUIRE_API void quire_plan_forget(struct quire_plan *plan);
  * @labels:  borrowed; label id of each segment, in batch order
  * @combined: borrowed; ids
  * @tables_max: tables that a slot holds
- * Returns:  QUIRE_OK; QUIRE_INVALID {what "combined", index}: an empty list, a label
+ * Returns:  QUIRE_OK; QUIRE_INVALID {what "combined: ...", index}: an empty list, a label
  *           without a segment or in two lists, a name that is also a label outside its
  *           list, or a name twice; QUIRE_LIMIT {what "tables_max"}.
  * Cost:     O(segments + labels).

@@ -121,6 +121,11 @@ static void add_sentence(struct sentence *s, const struct quire_refusal *r)
 		add(s, ": segment expects length %" PRId64 ", the stream has %" PRId64,
 		    r->expected, r->got);
 		return;
+	case QUIRE_HELD:
+		add_other(s, r);
+		if (r->ticket != 0)
+			add(s, ": ticket %" PRIu64, r->ticket);
+		return;
 	case QUIRE_NO_REQUEST:
 		add(s, "request %" PRIu64 ": %s", r->request,
 		    quire_status_text(r->status));

@@ -32,7 +32,7 @@ extern "C" {
 	X(NO_LABEL, 6, "the request has no such label")                                \
 	X(LIMIT, 7, "a limit would be exceeded")                                       \
 	X(INVALID, 8, "invalid argument, or a call in the wrong state")                \
-	X(HELD, 9, "the queue is full behind a speculative step that is not resolved") \
+	X(HELD, 9, "behind a speculative step that is not promoted or abandoned") \
 	X(WOULD_BLOCK, 10, "would have to wait where waiting is not allowed")          \
 	X(ABANDONED, 11, "dropped with the speculative step it rests on")              \
 	X(CANCELLED, 12, "dropped before it ran")                                      \

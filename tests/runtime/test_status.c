@@ -44,6 +44,7 @@ static struct quire_refusal full_refusal(int status)
 		.retiring = 1010,
 		.owned = 1011,
 		.request = 1012,
+		.ticket = 1013,
 		.what = "the-argument",
 		.label = "the-label",
 	};
@@ -144,6 +145,7 @@ static const struct {
 	{QUIRE_AGAIN, {"1009", "1010", "1011"}},
 	{QUIRE_STALE, {"1012", "the-label", "1004", "1005"}},
 	{QUIRE_OFFLOADED, {"1012", "the-label"}},
+	{QUIRE_HELD, {"speculative", "the-argument", "1013"}},
 	{QUIRE_NO_REQUEST, {"1012"}},
 	{QUIRE_NO_LABEL, {"1012", "the-label"}},
 	{QUIRE_LIMIT, {"the-argument", "1005", "1004", "1012", "the-label"}},
