@@ -80,6 +80,12 @@ TESTS += %D%/test_lengths
 %C%_test_lengths_LDADD = $(TEST_LIBS)
 %C%_test_lengths_CFLAGS = $(TEST_CFLAGS)
 
+check_PROGRAMS += %D%/test_edges
+TESTS += %D%/test_edges
+%C%_test_edges_SOURCES = %D%/test_edges.c %D%/fixture.h
+%C%_test_edges_LDADD = $(TEST_LIBS)
+%C%_test_edges_CFLAGS = $(TEST_CFLAGS)
+
 check_PROGRAMS += %D%/test_lanes
 TESTS += %D%/test_lanes
 %C%_test_lanes_SOURCES = %D%/test_lanes.c %D%/fixture.h

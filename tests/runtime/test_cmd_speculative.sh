@@ -349,4 +349,41 @@ says "$work/longer.plan:3: the fate of a speculative step is open 4096 commands 
 } >"$work/many.plan"
 run 2 replay "$work/many.plan"
 says ": more than 1024 speculative submits whose fate is open"
+
+# A stream's last reader is abandoned, whether or not it was planned by then: its six
+# tokens are read when the request closes.  A hundred times, as it is a race.
+{
+	header 6
+	n=0
+	while [ $n -lt 100 ]; do
+		n=$((n + 1))
+		open 1
+		submit '[1,"main",6]'
+		guess $n '[1,"main",0]'
+		abandon $n
+		close 1
+	done
+} >"$work/reader.plan"
+run 0 replay --json --check --depth 64 "$work/reader.plan"
+is checked_tokens 600
+
+# Seventy steps stacked: --depth holds 64, the queue the others, whoever is faster.
+{
+	header 40 | sed 's/"rows":8,/"rows":32768,/'
+	open 1
+	n=0
+	while [ $n -lt 70 ]; do
+		guess $((n + 1)) '[1,"main",1,'$n']'
+		n=$((n + 1))
+	done
+	n=1
+	while [ $n -le 70 ]; do
+		promote $n
+		n=$((n + 1))
+	done
+} >"$work/stack.plan"
+for way in "--depth 64" "--depth 64 --seed-delays 3" "--depth 64 --threads caller"; do
+	# shellcheck disable=SC2086
+	run 0 replay --json $way "$work/stack.plan"
+done
 done_testing
