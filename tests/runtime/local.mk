@@ -43,7 +43,7 @@ TESTS += %D%/test_tickets
 
 check_PROGRAMS += %D%/test_executor
 TESTS += %D%/test_executor
-%C%_test_executor_SOURCES = %D%/test_executor.c %D%/fixture.h
+%C%_test_executor_SOURCES = %D%/test_executor.c %D%/devices.h %D%/fixture.h
 %C%_test_executor_LDADD = $(TEST_LIBS)
 %C%_test_executor_CFLAGS = $(TEST_CFLAGS)
 
@@ -103,7 +103,7 @@ TESTS += %D%/test_sharing
 
 check_PROGRAMS += %D%/test_forks
 TESTS += %D%/test_forks
-%C%_test_forks_SOURCES = %D%/test_forks.c %D%/fixture.h
+%C%_test_forks_SOURCES = %D%/test_forks.c %D%/devices.h %D%/fixture.h
 %C%_test_forks_LDADD = $(TEST_LIBS)
 %C%_test_forks_CFLAGS = $(TEST_CFLAGS)
 
@@ -121,7 +121,7 @@ TESTS += %D%/fault_runtime
 
 check_PROGRAMS += %D%/fault_steps
 TESTS += %D%/fault_steps
-%C%_fault_steps_SOURCES = %D%/fault_steps.c %D%/fixture.h
+%C%_fault_steps_SOURCES = %D%/fault_steps.c %D%/devices.h %D%/fixture.h
 %C%_fault_steps_LDADD = $(TEST_LIBS)
 %C%_fault_steps_CFLAGS = $(TEST_CFLAGS)
 
@@ -171,8 +171,9 @@ TESTS += %D%/test_same_digest
 
 check_PROGRAMS += %D%/test_engine
 TESTS += %D%/test_engine
-%C%_test_engine_SOURCES = %D%/test_engine.c %D%/engine_dense.c %D%/engine_dense.h \
+engine_sources = %D%/devices.h %D%/engine_dense.c %D%/engine_dense.h \
 	%D%/engine_run.c %D%/engine_run.h %D%/engine_work.c
+%C%_test_engine_SOURCES = %D%/test_engine.c $(engine_sources)
 %C%_test_engine_LDADD = $(TEST_LIBS) -lm
 %C%_test_engine_CFLAGS = $(TEST_CFLAGS)
 
@@ -276,6 +277,44 @@ if HAVE_CXX
 check_PROGRAMS += %D%/test_current_device
 TESTS += %D%/test_current_device
 endif
+
+# Suites that run on any device, on CUDA; a page that does not exist is found only where
+# pages are looked at.
+any_cuda_device = '-DTEST_DEVICES="cuda","cuda+checks","cuda:0"'
+cuda_suites = \
+	%D%/fault_cuda_steps \
+	%D%/test_cuda_engine \
+	%D%/test_cuda_executor \
+	%D%/test_cuda_forks
+if HAVE_CXX
+check_PROGRAMS += $(cuda_suites)
+TESTS += $(cuda_suites)
+endif
+
+%C%_fault_cuda_steps_SOURCES = %D%/fault_steps.c %D%/devices.h %D%/fixture.h
+%C%_fault_cuda_steps_LDADD = $(CUDA_TEST_LIBS)
+%C%_fault_cuda_steps_LDFLAGS = $(CUDA_TEST_DEVICE)
+%C%_fault_cuda_steps_CPPFLAGS = \
+	'-DTEST_DEVICES="cuda+checks","cuda:0+checks","cuda+checks"' $(AM_CPPFLAGS)
+%C%_fault_cuda_steps_CFLAGS = $(TEST_CFLAGS)
+
+%C%_test_cuda_engine_SOURCES = %D%/test_engine.c $(engine_sources)
+%C%_test_cuda_engine_LDADD = $(CUDA_TEST_LIBS) -lm
+%C%_test_cuda_engine_LDFLAGS = $(CUDA_TEST_DEVICE)
+%C%_test_cuda_engine_CPPFLAGS = $(any_cuda_device) $(AM_CPPFLAGS)
+%C%_test_cuda_engine_CFLAGS = $(TEST_CFLAGS)
+
+%C%_test_cuda_executor_SOURCES = %D%/test_executor.c %D%/devices.h %D%/fixture.h
+%C%_test_cuda_executor_LDADD = $(CUDA_TEST_LIBS)
+%C%_test_cuda_executor_LDFLAGS = $(CUDA_TEST_DEVICE)
+%C%_test_cuda_executor_CPPFLAGS = $(any_cuda_device) $(AM_CPPFLAGS)
+%C%_test_cuda_executor_CFLAGS = $(TEST_CFLAGS)
+
+%C%_test_cuda_forks_SOURCES = %D%/test_forks.c %D%/devices.h %D%/fixture.h
+%C%_test_cuda_forks_LDADD = $(CUDA_TEST_LIBS)
+%C%_test_cuda_forks_LDFLAGS = $(CUDA_TEST_DEVICE)
+%C%_test_cuda_forks_CPPFLAGS = -DLISTS=4 $(any_cuda_device) $(AM_CPPFLAGS)
+%C%_test_cuda_forks_CFLAGS = $(TEST_CFLAGS)
 
 # The quire command whose CUDA device runs on the stand-in.
 %C%_quire_cuda_SOURCES = $(quire_SOURCES)
