@@ -131,6 +131,12 @@ TESTS += %D%/torture_runtime
 %C%_torture_runtime_LDADD = $(TEST_LIBS)
 %C%_torture_runtime_CFLAGS = $(TEST_CFLAGS)
 
+check_PROGRAMS += %D%/torture_readers
+TESTS += %D%/torture_readers
+%C%_torture_readers_SOURCES = %D%/torture_readers.c %D%/fixture.h
+%C%_torture_readers_LDADD = $(TEST_LIBS)
+%C%_torture_readers_CFLAGS = $(TEST_CFLAGS)
+
 check_PROGRAMS += %D%/torture_abandon
 TESTS += %D%/torture_abandon
 %C%_torture_abandon_SOURCES = %D%/torture_abandon.c %D%/fixture.h
@@ -252,6 +258,10 @@ EXTRA_DIST += $(cmd_tests) %D%/cmd.sh
 torture_runs += torture-stress
 torture-stress: $(torture_stress)
 	for program in $(torture_stress); do ./$$program --seconds 3 || exit 1; done
+
+torture_runs += torture-readers
+torture-readers: %D%/torture_readers$(EXEEXT)
+	./%D%/torture_readers 30
 
 torture_runs += torture-runtime
 torture-runtime: %D%/torture_runtime$(EXEEXT) %D%/test_model$(EXEEXT)
