@@ -162,12 +162,18 @@ EXTRA_DIST += %D%/test_model_specification.sh %D%/compare_model.py
 
 check_PROGRAMS += %D%/test_model
 TESTS += %D%/test_model
-%C%_test_model_SOURCES = %D%/test_model.c $(model_sources) \
-	%D%/sim_caller.c %D%/sim_client.c %D%/sim_compare.c \
-	%D%/sim_device.c %D%/sim_device.h %D%/sim_run.c %D%/sim_run.h \
-	%D%/sim_threads.c %D%/sim_work.c
+sim_sources = $(model_sources) \
+	%D%/sim_caller.c %D%/sim_client.c %D%/sim_compare.c %D%/sim_cover.c \
+	%D%/sim_device.c %D%/sim_device.h %D%/sim_modes.c %D%/sim_modes.h \
+	%D%/sim_run.c %D%/sim_run.h %D%/sim_threads.c %D%/sim_trace.c %D%/sim_work.c
+%C%_test_model_SOURCES = %D%/test_model.c $(sim_sources)
 %C%_test_model_LDADD = $(TEST_LIBS)
 %C%_test_model_CFLAGS = $(TEST_CFLAGS)
+
+EXTRA_PROGRAMS += %D%/torture_model
+%C%_torture_model_SOURCES = %D%/torture_model.c $(sim_sources)
+%C%_torture_model_LDADD = $(TEST_LIBS)
+%C%_torture_model_CFLAGS = $(TEST_CFLAGS)
 
 check_PROGRAMS += %D%/test_same_digest
 TESTS += %D%/test_same_digest
@@ -264,9 +270,12 @@ torture-readers: %D%/torture_readers$(EXEEXT)
 	./%D%/torture_readers 30
 
 torture_runs += torture-runtime
-torture-runtime: %D%/torture_runtime$(EXEEXT) %D%/test_model$(EXEEXT)
+torture-runtime: %D%/torture_runtime$(EXEEXT)
 	./%D%/torture_runtime 30
-	./%D%/test_model --seed 1 --lists 20000 --commands 80
+
+torture_runs += torture-model
+torture-model: %D%/torture_model$(EXEEXT)
+	./%D%/torture_model --lists 20000 --commands 80 -j 2
 
 bench_runs += bench-replay
 bench-replay: quire$(EXEEXT)
