@@ -122,6 +122,52 @@ void engine_begin(struct engine *engine, const struct engine_way *way)
 	config.user_bytes = sizeof(struct engine_user) * ENGINE_TABLES * ENGINE_ROWS;
 	config.on_plan = engine_on_plan;
 	must(quire_runtime_create(&config, &engine->runtime, NULL) == QUIRE_OK);
+	must(quire_runtime_slots_bytes(&config, &engine->half_bytes, NULL) == QUIRE_OK);
+	engine->half_bytes /= way->depth;
+	engine->cache_bytes = quire_cache_nbytes(engine->cache);
+	must(quire_device_alloc(engine->device,
+	                        ENGINE_TABLES * (int64_t)sizeof(*engine->rows),
+	                        (void **)&engine->rows) == QUIRE_OK);
+}
+
+/* ------------------------------------------------------------------ staging */
+
+static int64_t staging_bytes(const struct engine *engine)
+{
+	return (int64_t)sizeof(struct engine_staging) + 2 * engine->half_bytes +
+	       2 * engine->cache_bytes;
+}
+
+/* They are kept for later steps: giving pinned memory back may wait for the device. */
+static struct engine_staging *take_staging(struct engine *engine)
+{
+	struct engine_staging *staging = engine->stagings;
+	char *bytes;
+
+	if (staging != NULL) {
+		engine->stagings = staging->next;
+		return staging;
+	}
+	must(quire_device_alloc_pinned(engine->device, staging_bytes(engine),
+	                               (void **)&staging) == QUIRE_OK);
+	bytes = (char *)(staging + 1);
+	for (int i = 0; i < 2; i++) {
+		staging->halves[i] = bytes + i * engine->half_bytes;
+		staging->caches[i] =
+			bytes + 2 * engine->half_bytes + i * engine->cache_bytes;
+	}
+	return staging;
+}
+
+static void free_stagings(struct engine *engine)
+{
+	while (engine->stagings != NULL) {
+		struct engine_staging *staging = engine->stagings;
+
+		engine->stagings = staging->next;
+		quire_device_release_pinned(engine->device, staging,
+		                            staging_bytes(engine));
+	}
 }
 
 /* ------------------------------------------------------------------ other commands */
@@ -374,8 +420,9 @@ static void finish_one(struct engine *engine)
 		engine_fail(engine, record, "ran, though it never was");
 	engine->digests[engine->num_finished++] =
 		status == QUIRE_OK ? outcome.digest : (uint64_t)status;
-	free(record->before);
-	record->before = NULL;
+	record->staging->next = engine->stagings;
+	engine->stagings = record->staging;
+	record->staging = NULL;
 }
 
 /* Finish the oldest steps, all but the newest ones, as far as their fate is known. */
@@ -393,8 +440,7 @@ struct engine_record *engine_step(struct engine *engine, const struct engine_bat
 	must(record != NULL && engine->num_steps < ENGINE_STEPS);
 	record->engine = engine;
 	record->number = engine->num_steps;
-	record->before = malloc((size_t)quire_cache_nbytes(engine->cache));
-	must(record->before != NULL);
+	record->staging = take_staging(engine);
 	if ((batch->flags & QUIRE_STEP_SPECULATIVE) != 0)
 		record->fate = ENGINE_HELD;
 	expect(record, batch);
@@ -447,13 +493,14 @@ void engine_abandon(struct engine *engine, struct engine_record *record)
 
 /* ------------------------------------------------------------------ end */
 
-static bool token_is_there(const struct engine *engine, const struct engine_token *token,
-                           int32_t page, int32_t offset)
+/* In a copy of the cache. */
+static bool token_is_there(const struct engine *engine, char *cache,
+                           const struct engine_token *token, int32_t page, int32_t offset)
 {
 	for (int32_t layer = 0; layer < ENGINE_LAYERS; layer++) {
 		struct engine_view view;
 
-		engine_view_layer(engine, layer, &view);
+		engine_view_layer(engine, cache, layer, &view);
 		for (int32_t i = 0; i < ENGINE_KV_HEADS * ENGINE_DIM; i++) {
 			int32_t head = i / ENGINE_DIM, d = i % ENGINE_DIM;
 			float k = engine_place(&view, 0, page, offset, head)[d];
@@ -468,7 +515,8 @@ static bool token_is_there(const struct engine *engine, const struct engine_toke
 }
 
 /* What a reader is told of a stream at rest, and every byte of it. */
-static void compare_stream(struct engine *engine, int32_t request, int32_t label)
+static void compare_stream(struct engine *engine, char *cache, int32_t request,
+                           int32_t label)
 {
 	const struct engine_stream *stream = &engine->dense.streams[request][label];
 	struct quire_snapshot snapshot;
@@ -490,9 +538,24 @@ static void compare_stream(struct engine *engine, int32_t request, int32_t label
 		            (long long)snapshot.released, stream->length,
 		            stream->released);
 	for (int32_t i = 0; i < stream->length && engine->text[0] == 0; i++)
-		if (!token_is_there(engine, &stream->tokens[i], pages[i / ps], i % ps))
+		if (!token_is_there(engine, cache, &stream->tokens[i], pages[i / ps],
+		                    i % ps))
 			engine_fail(engine, NULL, "%d %s: token %d is another", request,
 			            engine_labels[label], i);
+}
+
+static void compare_streams(struct engine *engine)
+{
+	char *cache = malloc((size_t)engine->cache_bytes);
+
+	must(cache != NULL);
+	copy_now(engine->reader, cache, quire_cache_data_ptr(engine->cache),
+	         engine->cache_bytes);
+	for (int32_t request = 0; request < ENGINE_REQUESTS; request++)
+		for (int32_t label = 0; label < ENGINE_LABELS; label++)
+			if (engine->dense.streams[request][label].exists)
+				compare_stream(engine, cache, request, label);
+	free(cache);
 }
 
 static void compare_reads(struct engine *engine)
@@ -547,7 +610,6 @@ static void free_records(struct engine *engine)
 	for (int32_t i = 0; i < engine->num_steps; i++) {
 		quire_event_destroy(engine->records[i]->inputs);
 		quire_event_destroy(engine->records[i]->outputs);
-		free(engine->records[i]->before);
 		free(engine->records[i]);
 	}
 }
@@ -558,10 +620,7 @@ void engine_end(struct engine *engine)
 	must(engine->num_finished == engine->num_steps);
 	drain(engine);
 	compare_reads(engine);
-	for (int32_t request = 0; request < ENGINE_REQUESTS; request++)
-		for (int32_t label = 0; label < ENGINE_LABELS; label++)
-			if (engine->dense.streams[request][label].exists)
-				compare_stream(engine, request, label);
+	compare_streams(engine);
 	for (int32_t request = 0; request < ENGINE_REQUESTS; request++)
 		if (engine->dense.streams[request][0].exists)
 			engine_command(engine, QUIRE_COMMAND_CLOSE, request, NULL, 0);
@@ -572,6 +631,9 @@ void engine_end(struct engine *engine)
 	quire_dstream_destroy(engine->reader);
 	quire_dstream_destroy(engine->producer);
 	free_records(engine);
+	free_stagings(engine);
+	quire_device_release(engine->device, engine->rows,
+	                     ENGINE_TABLES * (int64_t)sizeof(*engine->rows));
 	quire_cache_destroy(engine->cache);
 	quire_device_destroy(engine->device);
 }

@@ -9,12 +9,8 @@
  * one step on its way.  The dense side moves when a step is submitted, as if it had run;
  * a refused or an abandoned one takes it back.
  */
+#include "devices.h"
 #include "engine_dense.h"
-
-#include <quire.h>
-
-#include <stdio.h>
-#include <stdlib.h>
 
 #define ENGINE_ROWS         8  /* of a step */
 #define ENGINE_SPAN         48 /* tokens of a row */
@@ -22,15 +18,6 @@
 #define ENGINE_TABLE_TOKENS 128 /* with padding */
 #define ENGINE_STEPS        512
 #define ENGINE_COMMANDS     512
-
-/* An assertion for any thread, with a place. */
-#define must(condition)                                                                 \
-	do {                                                                            \
-		if (!(condition)) {                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-			abort();                                                        \
-		}                                                                       \
-	} while (0)
 
 /* How a scenario is run. */
 struct engine_way {
@@ -75,6 +62,18 @@ struct engine_table {
 	float v[ENGINE_LAYERS][ENGINE_TABLE_TOKENS][ENGINE_KV_HEADS][ENGINE_DIM];
 };
 
+/*
+ * What a step's work has on the host, pinned: the work is host functions, which see
+ * device memory through copies on the compute stream, as it stands before the step's
+ * writes and behind them.
+ */
+struct engine_staging {
+	struct engine_staging *next;
+	struct engine_table tables[ENGINE_TABLES];
+	char *halves[2]; /* of the plan: its device half */
+	char *caches[2];
+};
+
 struct engine_record {
 	struct engine *engine;
 	int32_t number;
@@ -93,9 +92,8 @@ struct engine_record {
 
 	/* Written by the work. */
 	struct quire_plan plan;
-	struct engine_table tables[ENGINE_TABLES];
-	char *before;      /* the cache before the step's writes */
-	const char *wrong; /* the first thing that was */
+	struct engine_staging *staging; /* until it is finished */
+	const char *wrong;              /* the first thing that was */
 	int32_t num_runs;
 	int32_t num_done;
 	enum quire_status done_status;
@@ -114,6 +112,10 @@ struct engine {
 	struct quire_runtime *runtime;
 	struct quire_dstream *producer;
 	struct quire_dstream *reader;
+	struct engine_table *rows; /* device memory: [ENGINE_TABLES], K and V to write */
+	struct engine_staging *stagings; /* not in use */
+	int64_t half_bytes;
+	int64_t cache_bytes;
 	struct engine_dense dense;
 	uint32_t next_value;
 	struct engine_record *records[ENGINE_STEPS];
@@ -179,7 +181,7 @@ enum quire_status engine_on_plan(void *argument, struct quire_plan *plan);
 enum quire_status engine_work(void *argument, const struct quire_plan *plan,
                               struct quire_dstream *compute);
 
-/* A layer of the cache as attention reads it; strides in numbers. */
+/* A layer of a copy of the cache as attention reads it; strides in numbers. */
 struct engine_view {
 	float *base;
 	int64_t page;
@@ -188,7 +190,7 @@ struct engine_view {
 	int64_t head;
 };
 
-void engine_view_layer(const struct engine *engine, int32_t layer,
+void engine_view_layer(const struct engine *engine, char *cache, int32_t layer,
                        struct engine_view *view_out);
 
 /* engine_place - the ENGINE_DIM numbers of K (0) or V (1) of one slot and head */

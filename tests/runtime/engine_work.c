@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The engine's kernels: a plan is its device half, the cache its views. */
+/* The engine's kernels: a plan is its device half, the cache its views, and both are
+ * copies that the compute stream makes where a kernel would read. */
 #include "config.h"
 
 #include "engine_run.h"
@@ -44,15 +45,17 @@ static struct device_table device_table(const struct quire_plan *plan, int32_t t
 	};
 }
 
-void engine_view_layer(const struct engine *engine, int32_t layer,
+void engine_view_layer(const struct engine *engine, char *cache, int32_t layer,
                        struct engine_view *view_out)
 {
+	const char *start = quire_cache_data_ptr(engine->cache);
 	bool nhd = engine->way.layout == QUIRE_NHD;
 	struct quire_tensor tensor;
 
 	must(quire_cache_layer_view(engine->cache, layer, &tensor, NULL) == QUIRE_OK);
 	*view_out = (struct engine_view){
-		.base = (float *)((char *)tensor.dl.data + tensor.dl.byte_offset),
+		.base = (float *)(void *)(cache + ((char *)tensor.dl.data - start) +
+	                                  tensor.dl.byte_offset),
 		.page = tensor.strides[0],
 		.kv = tensor.strides[1],
 		.token = tensor.strides[nhd ? 2 : 3],
@@ -178,25 +181,23 @@ static void project_table(struct engine_record *record, int32_t t)
 			struct engine_token token =
 				token_of(record, &table, row, segment, j);
 
-			project_token(&record->tables[t], &token, j);
+			project_token(&record->staging->tables[t], &token, j);
 		}
 	}
 	for (int32_t j = table.table->tokens; j < table.table->bucket_tokens; j++)
-		project_padding(&record->tables[t], j);
+		project_padding(&record->staging->tables[t], j);
 }
 
 /* On the compute stream, in front of the writes. */
 static enum quire_status project(void *argument)
 {
 	struct engine_record *record = argument;
-	const struct engine *engine = record->engine;
 
 	record->num_runs++;
+	record->plan.device = record->staging->halves[0];
 	check_user(record);
 	for (int32_t t = 0; t < record->plan.num_tables; t++)
 		project_table(record, t);
-	memcpy(record->before, quire_cache_data_ptr(engine->cache),
-	       (size_t)quire_cache_nbytes(engine->cache));
 	return QUIRE_OK;
 }
 
@@ -207,8 +208,7 @@ static void write_before(struct engine_record *record, const struct engine_view 
                          int32_t layer, int32_t t)
 {
 	struct device_table table = device_table(&record->plan, t);
-	const struct engine_table *from = &record->tables[t];
-	const char *start = quire_cache_data_ptr(record->engine->cache);
+	const struct engine_table *from = &record->staging->tables[t];
 
 	for (int32_t j = 0; j < table.table->bucket_tokens; j++) {
 		bool padding = j >= table.table->tokens;
@@ -217,12 +217,9 @@ static void write_before(struct engine_record *record, const struct engine_view 
 
 		find_wrong(record, !padding && page == 0, "a token's slot in the sink");
 		for (int32_t head = 0; head < ENGINE_KV_HEADS; head++) {
-			const float *k = engine_place(view, 0, page, offset, head);
-			const float *v = engine_place(view, 1, page, offset, head);
-
-			memcpy(record->before + ((const char *)k - start),
+			memcpy(engine_place(view, 0, page, offset, head),
 			       from->k[layer][j][head], sizeof(from->k[0][0][0]));
-			memcpy(record->before + ((const char *)v - start),
+			memcpy(engine_place(view, 1, page, offset, head),
 			       from->v[layer][j][head], sizeof(from->v[0][0][0]));
 		}
 	}
@@ -232,18 +229,17 @@ static void write_before(struct engine_record *record, const struct engine_view 
  * before. */
 static void check_bytes(struct engine_record *record)
 {
-	struct engine *engine = record->engine;
+	const struct engine *engine = record->engine;
+	char **caches = record->staging->caches;
 
 	for (int32_t layer = 0; layer < ENGINE_LAYERS; layer++) {
 		struct engine_view view;
 
-		engine_view_layer(engine, layer, &view);
+		engine_view_layer(engine, caches[0], layer, &view);
 		for (int32_t t = 0; t < record->plan.num_tables; t++)
 			write_before(record, &view, layer, t);
 	}
-	find_wrong(record,
-	           memcmp(record->before, quire_cache_data_ptr(engine->cache),
-	                  (size_t)quire_cache_nbytes(engine->cache)) != 0,
+	find_wrong(record, memcmp(caches[0], caches[1], (size_t)engine->cache_bytes) != 0,
 	           "bytes outside the step's slots, or in them");
 }
 
@@ -280,7 +276,8 @@ static void attend_token(const struct engine_record *record, const int32_t *page
 	for (int32_t layer = 0; layer < ENGINE_LAYERS; layer++) {
 		struct engine_view view;
 
-		engine_view_layer(record->engine, layer, &view);
+		engine_view_layer(record->engine, record->staging->caches[1], layer,
+		                  &view);
 		for (int32_t head = 0; head < ENGINE_Q_HEADS; head++, out += ENGINE_DIM) {
 			float q[ENGINE_DIM];
 
@@ -329,6 +326,7 @@ static enum quire_status attend(void *argument)
 
 	if (record->outputs != NULL)
 		usleep(200); /* who does not wait for the event reads too early */
+	record->plan.device = record->staging->halves[1];
 	check_bytes(record);
 	for (int32_t t = 0; t < record->plan.num_tables; t++) {
 		struct device_table table = device_table(&record->plan, t);
@@ -341,6 +339,41 @@ static enum quire_status attend(void *argument)
 
 /* ------------------------------------------------------------------ the step's work */
 
+/* What the host functions see from here on; @after: behind the step's writes. */
+static enum quire_status queue_images(const struct engine_record *record,
+                                      const struct quire_plan *plan,
+                                      struct quire_dstream *compute, bool after)
+{
+	const struct engine *engine = record->engine;
+	const struct quire_range ranges[] = {
+		{record->staging->halves[after], plan->device, engine->half_bytes},
+		{record->staging->caches[after], quire_cache_data_ptr(engine->cache),
+	         engine->cache_bytes},
+	};
+
+	return quire_dstream_copy(compute, ranges, 2);
+}
+
+static enum quire_status queue_writes(const struct engine_record *record,
+                                      const struct quire_plan *plan,
+                                      struct quire_dstream *compute, int32_t t)
+{
+	struct device_table table = device_table(plan, t);
+	const struct quire_slots slots = {.page = table.slot_page,
+	                                  .offset = table.slot_offset,
+	                                  .n = table.table->bucket_tokens};
+	struct engine_table *rows = &record->engine->rows[t];
+	const struct quire_range range = {rows, &record->staging->tables[t],
+	                                  sizeof(*rows)};
+	enum quire_status status = quire_dstream_copy(compute, &range, 1);
+
+	for (int32_t layer = 0; layer < ENGINE_LAYERS && status == QUIRE_OK; layer++)
+		status = quire_cache_write_tokens(record->engine->cache, compute, layer,
+		                                  &slots, rows->k[layer], rows->v[layer],
+		                                  QUIRE_F32, NULL, NULL);
+	return status;
+}
+
 enum quire_status engine_work(void *argument, const struct quire_plan *plan,
                               struct quire_dstream *compute)
 {
@@ -348,20 +381,13 @@ enum quire_status engine_work(void *argument, const struct quire_plan *plan,
 	enum quire_status status;
 
 	record->plan = *plan;
-	status = quire_dstream_call(compute, project, record);
-	for (int32_t t = 0; t < plan->num_tables; t++) {
-		struct device_table table = device_table(plan, t);
-		const struct quire_slots slots = {.page = table.slot_page,
-		                                  .offset = table.slot_offset,
-		                                  .n = table.table->bucket_tokens};
-
-		for (int32_t layer = 0; layer < ENGINE_LAYERS && status == QUIRE_OK;
-		     layer++)
-			status = quire_cache_write_tokens(
-				record->engine->cache, compute, layer, &slots,
-				record->tables[t].k[layer], record->tables[t].v[layer],
-				QUIRE_F32, NULL, NULL);
-	}
+	status = queue_images(record, plan, compute, false);
+	if (status == QUIRE_OK)
+		status = quire_dstream_call(compute, project, record);
+	for (int32_t t = 0; t < plan->num_tables && status == QUIRE_OK; t++)
+		status = queue_writes(record, plan, compute, t);
+	if (status == QUIRE_OK)
+		status = queue_images(record, plan, compute, true);
 	if (status != QUIRE_OK)
 		return status;
 	return quire_dstream_call(compute, attend, record);

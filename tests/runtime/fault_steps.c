@@ -47,6 +47,13 @@ struct scene {
 	uint64_t tickets[COMMANDS];
 	bool is_step[COMMANDS];
 	int num;
+	struct wrong *wrong; /* device memory */
+};
+
+/* What the device is given to write: one page too far. */
+struct wrong {
+	int32_t page[TOKENS];
+	int32_t offset[TOKENS];
 	float rows[TOKENS * ROW];
 };
 
@@ -59,12 +66,12 @@ static enum quire_status fail_on_device(void *argument)
 static enum quire_status write_wrong_page(struct scene *scene,
                                           struct quire_dstream *compute)
 {
-	static const int32_t page[TOKENS] = {0, 1, NUM_PAGES, 2};
-	static const int32_t offset[TOKENS] = {0};
-	const struct quire_slots slots = {.page = page, .offset = offset, .n = TOKENS};
+	const struct wrong *wrong = scene->wrong;
+	const struct quire_slots slots = {
+		.page = wrong->page, .offset = wrong->offset, .n = TOKENS};
 
-	return quire_cache_write_tokens(scene->f.cache, compute, 0, &slots, scene->rows,
-	                                scene->rows, QUIRE_F32, NULL, NULL);
+	return quire_cache_write_tokens(scene->f.cache, compute, 0, &slots, wrong->rows,
+	                                wrong->rows, QUIRE_F32, NULL, NULL);
 }
 
 static enum quire_status run(void *argument, const struct quire_plan *plan,
@@ -107,16 +114,16 @@ static enum quire_status status_of(enum way way)
 /* ---------------------------------------------------------- a stream of commands */
 
 struct setting {
-	const char *device;
+	int device; /* of test_devices, which all look at page ids */
 	enum quire_threads threads;
 	int32_t depth;
 };
 
 static const struct setting settings[] = {
-	{"cpu", QUIRE_THREADS_LIBRARY, 1},       {"cpu", QUIRE_THREADS_LIBRARY, 2},
-	{"cpu", QUIRE_THREADS_LIBRARY, 4},       {"cpu", QUIRE_THREADS_CALLER, 1},
-	{"cpu", QUIRE_THREADS_CALLER, 3},        {"cpu:inline", QUIRE_THREADS_LIBRARY, 2},
-	{"cpu:inline", QUIRE_THREADS_CALLER, 1}, {"cpu:inline", QUIRE_THREADS_CALLER, 4},
+	{0, QUIRE_THREADS_LIBRARY, 1}, {0, QUIRE_THREADS_LIBRARY, 2},
+	{0, QUIRE_THREADS_LIBRARY, 4}, {0, QUIRE_THREADS_CALLER, 1},
+	{0, QUIRE_THREADS_CALLER, 3},  {1, QUIRE_THREADS_LIBRARY, 2},
+	{1, QUIRE_THREADS_CALLER, 1},  {1, QUIRE_THREADS_CALLER, 4},
 };
 
 #define NUM_SETTINGS ((int)(sizeof(settings) / sizeof(settings[0])))
@@ -126,13 +133,27 @@ static const int places[] = {0, 1, 7, 60, 124};
 
 #define NUM_PLACES ((int)(sizeof(places) / sizeof(places[0])))
 
+static void put_wrong(struct scene *scene)
+{
+	static const struct wrong wrong = {.page = {0, 1, NUM_PAGES, 2}};
+	struct quire_device *device = scene->f.device;
+	struct quire_dstream *dstream;
+
+	must(quire_device_alloc(device, sizeof(wrong), (void **)&scene->wrong) ==
+	     QUIRE_OK);
+	must(quire_dstream_create(device, "test", &dstream) == QUIRE_OK);
+	copy_now(dstream, scene->wrong, &wrong, sizeof(wrong));
+	quire_dstream_destroy(dstream);
+}
+
 static void begin(struct scene *scene, const struct setting *setting, enum way way)
 {
 	uint64_t ticket;
 
 	memset(scene, 0, sizeof(*scene));
-	fixture_begin(&scene->f, setting->device, NUM_PAGES, PAGE_SIZE);
+	fixture_begin(&scene->f, test_devices[setting->device], NUM_PAGES, PAGE_SIZE);
 	scene->way = way;
+	put_wrong(scene);
 	scene->f.config.threads = setting->threads;
 	scene->f.config.depth = setting->depth;
 	scene->f.config.commands_max = 256;
@@ -231,6 +252,7 @@ static void end(struct scene *scene)
 {
 	quire_runtime_destroy(scene->f.runtime);
 	quire_cache_destroy(scene->f.cache);
+	quire_device_release(scene->f.device, scene->wrong, sizeof(*scene->wrong));
 	quire_device_destroy(scene->f.device);
 }
 
@@ -370,7 +392,7 @@ static void crowd_begin(struct crowd *crowd, enum ending ending, int32_t depth)
 	crowd->ending = ending;
 	sem_init(&crowd->gate, 0, 0);
 	sem_init(&crowd->at_gate, 0, 0);
-	fixture_begin(&crowd->f, "cpu", NUM_PAGES, PAGE_SIZE);
+	fixture_begin(&crowd->f, TEST_DEVICE_LATE, NUM_PAGES, PAGE_SIZE);
 	crowd->f.config.threads = QUIRE_THREADS_LIBRARY;
 	crowd->f.config.depth = depth;
 	crowd->f.config.commands_max = 4;
@@ -619,7 +641,8 @@ START_TEST(destroy_on_a_thread_that_never_polled_runs_what_is_left_and_may_not_w
 	                                .run_argument = &stranger};
 	pthread_t thread;
 
-	fixture_start(&stranger.f, NUM_PAGES, PAGE_SIZE);
+	fixture_begin(&stranger.f, TEST_DEVICE_OTHER, NUM_PAGES, PAGE_SIZE);
+	fixture_create(&stranger.f);
 	ck_assert_int_eq(open_now(&stranger.f, 1), QUIRE_OK);
 	stranger.ticket = submit(&stranger.f, &step);
 	ck_assert_int_eq(pthread_create(&thread, NULL, destroy, &stranger), 0);

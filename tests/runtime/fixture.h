@@ -2,20 +2,9 @@
 #ifndef QUIRE_TESTS_RUNTIME_FIXTURE_H
 #define QUIRE_TESTS_RUNTIME_FIXTURE_H
 /* A device, a small f32 cache and a runtime over it, driven by the test itself. */
-#include <quire.h>
+#include "devices.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-/* An assertion that also works outside of Check, whose own ones do not. */
-#define must(condition)                                                                 \
-	do {                                                                            \
-		if (!(condition)) {                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-			abort();                                                        \
-		}                                                                       \
-	} while (0)
 
 struct fixture {
 	struct quire_device *device;

@@ -46,7 +46,7 @@ TESTS += %D%/test_tickets
 
 check_PROGRAMS += %D%/test_executor
 TESTS += %D%/test_executor
-%C%_test_executor_SOURCES = %D%/test_executor.c %D%/fixture.h
+%C%_test_executor_SOURCES = %D%/test_executor.c %D%/devices.h %D%/fixture.h
 %C%_test_executor_LDADD = $(TEST_LIBS)
 %C%_test_executor_CFLAGS = $(TEST_CFLAGS)
 
@@ -112,7 +112,7 @@ TESTS += %D%/test_sharing
 
 check_PROGRAMS += %D%/test_forks
 TESTS += %D%/test_forks
-%C%_test_forks_SOURCES = %D%/test_forks.c %D%/fixture.h
+%C%_test_forks_SOURCES = %D%/test_forks.c %D%/devices.h %D%/fixture.h
 %C%_test_forks_LDADD = $(TEST_LIBS)
 %C%_test_forks_CFLAGS = $(TEST_CFLAGS)
 
@@ -130,7 +130,7 @@ TESTS += %D%/fault_runtime
 
 check_PROGRAMS += %D%/fault_steps
 TESTS += %D%/fault_steps
-%C%_fault_steps_SOURCES = %D%/fault_steps.c %D%/fixture.h
+%C%_fault_steps_SOURCES = %D%/fault_steps.c %D%/devices.h %D%/fixture.h
 %C%_fault_steps_LDADD = $(TEST_LIBS)
 %C%_fault_steps_CFLAGS = $(TEST_CFLAGS)
 
@@ -139,6 +139,12 @@ TESTS += %D%/torture_runtime
 %C%_torture_runtime_SOURCES = %D%/torture_runtime.c %D%/fixture.h
 %C%_torture_runtime_LDADD = $(TEST_LIBS)
 %C%_torture_runtime_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/torture_readers
+TESTS += %D%/torture_readers
+%C%_torture_readers_SOURCES = %D%/torture_readers.c %D%/fixture.h
+%C%_torture_readers_LDADD = $(TEST_LIBS)
+%C%_torture_readers_CFLAGS = $(TEST_CFLAGS)
 
 check_PROGRAMS += %D%/torture_abandon
 TESTS += %D%/torture_abandon
@@ -165,12 +171,18 @@ EXTRA_DIST += %D%/test_model_specification.sh %D%/compare_model.py
 
 check_PROGRAMS += %D%/test_model
 TESTS += %D%/test_model
-%C%_test_model_SOURCES = %D%/test_model.c $(model_sources) \
-	%D%/sim_caller.c %D%/sim_client.c %D%/sim_compare.c \
-	%D%/sim_device.c %D%/sim_device.h %D%/sim_run.c %D%/sim_run.h \
-	%D%/sim_threads.c %D%/sim_work.c
+sim_sources = $(model_sources) \
+	%D%/sim_caller.c %D%/sim_client.c %D%/sim_compare.c %D%/sim_cover.c \
+	%D%/sim_device.c %D%/sim_device.h %D%/sim_modes.c %D%/sim_modes.h \
+	%D%/sim_run.c %D%/sim_run.h %D%/sim_threads.c %D%/sim_trace.c %D%/sim_work.c
+%C%_test_model_SOURCES = %D%/test_model.c $(sim_sources)
 %C%_test_model_LDADD = $(TEST_LIBS)
 %C%_test_model_CFLAGS = $(TEST_CFLAGS)
+
+EXTRA_PROGRAMS += %D%/torture_model
+%C%_torture_model_SOURCES = %D%/torture_model.c $(sim_sources)
+%C%_torture_model_LDADD = $(TEST_LIBS)
+%C%_torture_model_CFLAGS = $(TEST_CFLAGS)
 
 check_PROGRAMS += %D%/test_same_digest
 TESTS += %D%/test_same_digest
@@ -180,8 +192,9 @@ TESTS += %D%/test_same_digest
 
 check_PROGRAMS += %D%/test_engine
 TESTS += %D%/test_engine
-%C%_test_engine_SOURCES = %D%/test_engine.c %D%/engine_dense.c %D%/engine_dense.h \
+engine_sources = %D%/devices.h %D%/engine_dense.c %D%/engine_dense.h \
 	%D%/engine_run.c %D%/engine_run.h %D%/engine_work.c
+%C%_test_engine_SOURCES = %D%/test_engine.c $(engine_sources)
 %C%_test_engine_LDADD = $(TEST_LIBS) -lm
 %C%_test_engine_CFLAGS = $(TEST_CFLAGS)
 
@@ -261,10 +274,17 @@ torture_runs += torture-stress
 torture-stress: $(torture_stress)
 	for program in $(torture_stress); do ./$$program --seconds 3 || exit 1; done
 
+torture_runs += torture-readers
+torture-readers: %D%/torture_readers$(EXEEXT)
+	./%D%/torture_readers 30
+
 torture_runs += torture-runtime
-torture-runtime: %D%/torture_runtime$(EXEEXT) %D%/test_model$(EXEEXT)
+torture-runtime: %D%/torture_runtime$(EXEEXT)
 	./%D%/torture_runtime 30
-	./%D%/test_model --seed 1 --lists 20000 --commands 80
+
+torture_runs += torture-model
+torture-model: %D%/torture_model$(EXEEXT)
+	./%D%/torture_model --lists 20000 --commands 80 -j 2
 
 bench_runs += bench-replay
 bench-replay: quire$(EXEEXT)
@@ -285,6 +305,44 @@ if HAVE_CXX
 check_PROGRAMS += %D%/test_current_device
 TESTS += %D%/test_current_device
 endif
+
+# Suites that run on any device, on CUDA; a page that does not exist is found only where
+# pages are looked at.
+any_cuda_device = '-DTEST_DEVICES="cuda","cuda+checks","cuda:0"'
+cuda_suites = \
+	%D%/fault_cuda_steps \
+	%D%/test_cuda_engine \
+	%D%/test_cuda_executor \
+	%D%/test_cuda_forks
+if HAVE_CXX
+check_PROGRAMS += $(cuda_suites)
+TESTS += $(cuda_suites)
+endif
+
+%C%_fault_cuda_steps_SOURCES = %D%/fault_steps.c %D%/devices.h %D%/fixture.h
+%C%_fault_cuda_steps_LDADD = $(CUDA_TEST_LIBS)
+%C%_fault_cuda_steps_LDFLAGS = $(CUDA_TEST_DEVICE)
+%C%_fault_cuda_steps_CPPFLAGS = \
+	'-DTEST_DEVICES="cuda+checks","cuda:0+checks","cuda+checks"' $(AM_CPPFLAGS)
+%C%_fault_cuda_steps_CFLAGS = $(TEST_CFLAGS)
+
+%C%_test_cuda_engine_SOURCES = %D%/test_engine.c $(engine_sources)
+%C%_test_cuda_engine_LDADD = $(CUDA_TEST_LIBS) -lm
+%C%_test_cuda_engine_LDFLAGS = $(CUDA_TEST_DEVICE)
+%C%_test_cuda_engine_CPPFLAGS = $(any_cuda_device) $(AM_CPPFLAGS)
+%C%_test_cuda_engine_CFLAGS = $(TEST_CFLAGS)
+
+%C%_test_cuda_executor_SOURCES = %D%/test_executor.c %D%/devices.h %D%/fixture.h
+%C%_test_cuda_executor_LDADD = $(CUDA_TEST_LIBS)
+%C%_test_cuda_executor_LDFLAGS = $(CUDA_TEST_DEVICE)
+%C%_test_cuda_executor_CPPFLAGS = $(any_cuda_device) $(AM_CPPFLAGS)
+%C%_test_cuda_executor_CFLAGS = $(TEST_CFLAGS)
+
+%C%_test_cuda_forks_SOURCES = %D%/test_forks.c %D%/devices.h %D%/fixture.h
+%C%_test_cuda_forks_LDADD = $(CUDA_TEST_LIBS)
+%C%_test_cuda_forks_LDFLAGS = $(CUDA_TEST_DEVICE)
+%C%_test_cuda_forks_CPPFLAGS = -DLISTS=4 $(any_cuda_device) $(AM_CPPFLAGS)
+%C%_test_cuda_forks_CFLAGS = $(TEST_CFLAGS)
 
 # The quire command whose CUDA device runs on the stand-in.
 %C%_quire_cuda_SOURCES = $(quire_SOURCES)

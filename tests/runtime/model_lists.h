@@ -107,4 +107,10 @@ int32_t list_between(struct dice *dice, int32_t least, int32_t most);
 /* list_print - the commands that are not dropped, one a line, on standard output */
 void list_print(const struct list *list);
 
+/*
+ * list_trace - the same as a plan trace; "-" is standard output
+ * What no trace can have in it is left out, and said on standard output.
+ */
+void list_trace(const struct list *list, const char *path);
+
 #endif

@@ -383,10 +383,8 @@ static void live_second(struct engine *engine)
 /* Each device at each depth; each of both with either kind of threads. */
 static struct engine_way way_number(int32_t i, int32_t page_size, int32_t num_tokens)
 {
-	static const char *const devices[] = {"cpu:inline", "cpu", "cpu:2"};
-
 	return (struct engine_way){
-		.device = devices[i % 3],
+		.device = test_devices[i % 3],
 		.threads = i % 2 == 0 ? QUIRE_THREADS_CALLER : QUIRE_THREADS_LIBRARY,
 		.depth = 1 + i / 3,
 		.page_size = page_size,

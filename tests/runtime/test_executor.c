@@ -96,7 +96,7 @@ struct events {
 static void events_begin(struct events *e)
 {
 	atomic_store(&clock_of_calls, 0);
-	fixture_begin(&e->f, "cpu", NUM_PAGES, PAGE_SIZE);
+	fixture_begin(&e->f, TEST_DEVICE_LATE, NUM_PAGES, PAGE_SIZE);
 	fixture_create(&e->f);
 	must(quire_dstream_create(e->f.device, "engine", &e->engine) == QUIRE_OK);
 	must(quire_event_create(e->f.device, &e->step.wait_event) == QUIRE_OK);
@@ -183,12 +183,48 @@ END_TEST
 
 #define ROW (FIXTURE_HEADS * FIXTURE_DIM)
 
-/* Which page, of layer 0, where K of its first token lies. */
-static float *first_of(struct fixture *f, int64_t page)
-{
-	float *storage = quire_cache_data_ptr(f->cache);
+#define SHOWN 8 /* pages, as copied to the host */
 
-	return storage + page * 2 * PAGE_SIZE * ROW;
+/* Which page, of layer 0, where K of its first token lies. */
+#define FIRST(page) ((page)*2 * PAGE_SIZE * ROW)
+
+/* The device's, and a stream of the test's own to and from there. */
+struct bytes {
+	struct quire_dstream *dstream;
+	float *cache;
+	float *rows; /* [ROW] */
+	float shown[FIRST(SHOWN)];
+};
+
+/* Page p begins with 10 + p, the rows to write with 77. */
+static void bytes_begin(struct bytes *bytes, struct fixture *f)
+{
+	static const float row[ROW] = {77};
+
+	memset(bytes, 0, sizeof(*bytes));
+	bytes->cache = quire_cache_data_ptr(f->cache);
+	must(quire_dstream_create(f->device, "test", &bytes->dstream) == QUIRE_OK);
+	must(quire_device_alloc(f->device, sizeof(row), (void **)&bytes->rows) ==
+	     QUIRE_OK);
+	copy_now(bytes->dstream, bytes->rows, row, sizeof(row));
+	for (int page = 0; page < SHOWN; page++)
+		bytes->shown[FIRST(page)] = (float)(10 + page);
+	copy_now(bytes->dstream, bytes->cache, bytes->shown, sizeof(bytes->shown));
+}
+
+static int first_of(struct bytes *bytes, int page)
+{
+	copy_now(bytes->dstream, bytes->shown, bytes->cache, sizeof(bytes->shown));
+	return (int)bytes->shown[FIRST(page)];
+}
+
+static void bytes_end(struct bytes *bytes, struct fixture *f)
+{
+	quire_runtime_destroy(f->runtime);
+	quire_device_release(f->device, bytes->rows, ROW * sizeof(float));
+	quire_dstream_destroy(bytes->dstream);
+	quire_cache_destroy(f->cache);
+	quire_device_destroy(f->device);
 }
 
 /* Pages behind those that the step owns.  As lists a plan has: 4 gets 3's first, 5 what
@@ -208,43 +244,42 @@ static enum quire_status plan_copies(void *argument, struct quire_plan *plan)
 	return QUIRE_OK;
 }
 
-static enum quire_status write_first(void *argument)
-{
-	float *row = argument;
-
-	row[0] = 77;
-	return QUIRE_OK;
-}
-
+/* Over the first row of page 0. */
 static enum quire_status queue_write(void *argument, const struct quire_plan *plan,
                                      struct quire_dstream *compute)
 {
+	const struct bytes *bytes = argument;
+	const struct quire_range range = {.target = bytes->cache + FIRST(0),
+	                                  .source = bytes->rows,
+	                                  .bytes = ROW * sizeof(float)};
+
 	(void)plan;
-	return quire_dstream_call(compute, write_first, argument);
+	return quire_dstream_copy(compute, &range, 1);
 }
 
 START_TEST(copies_are_one_batch_before_the_work_and_one_behind)
 {
 	const struct quire_segment segment = {.request = 1, .span = 1, .at = 0};
-	struct quire_step step = {
-		.segments = &segment, .num_segments = 1, .run = queue_write};
+	struct bytes bytes;
+	const struct quire_step step = {.segments = &segment,
+	                                .num_segments = 1,
+	                                .run = queue_write,
+	                                .run_argument = &bytes};
 	struct fixture f;
 
-	fixture_begin(&f, _i == 0 ? "cpu" : "cpu:inline", NUM_PAGES, PAGE_SIZE);
+	fixture_begin(&f, test_devices[_i], NUM_PAGES, PAGE_SIZE);
 	f.config.on_plan = plan_copies;
 	fixture_create(&f);
-	for (int page = 0; page < 8; page++)
-		first_of(&f, page)[0] = (float)(10 + page);
-	step.run_argument = first_of(&f, 0);
+	bytes_begin(&bytes, &f);
 	ck_assert_int_eq(open_now(&f, 1), QUIRE_OK);
 	ck_assert_int_eq(drive_to(&f, submit(&f, &step)).refusal.status, QUIRE_OK);
-	ck_assert(first_of(&f, 0)[0] == 77);
-	ck_assert(first_of(&f, 3)[0] == 13);
-	ck_assert(first_of(&f, 4)[0] == 13);
-	ck_assert(first_of(&f, 5)[0] == 14); /* all sources before any target */
-	ck_assert(first_of(&f, 6)[0] == 77); /* behind the work */
-	ck_assert(first_of(&f, 7)[0] == 17);
-	fixture_end(&f);
+	ck_assert_int_eq(first_of(&bytes, 0), 77);
+	ck_assert_int_eq(first_of(&bytes, 3), 13);
+	ck_assert_int_eq(first_of(&bytes, 4), 13);
+	ck_assert_int_eq(first_of(&bytes, 5), 14); /* all sources before any target */
+	ck_assert_int_eq(first_of(&bytes, 6), 77); /* behind the work */
+	ck_assert_int_eq(first_of(&bytes, 7), 17);
+	bytes_end(&bytes, &f);
 }
 END_TEST
 
@@ -262,23 +297,23 @@ static enum quire_status plan_early_copy(void *argument, struct quire_plan *plan
 START_TEST(what_a_step_writes_is_not_in_its_first_copies)
 {
 	const struct quire_segment segment = {.request = 1, .span = 1, .at = 0};
-	static const float row[ROW] = {77};
-	const struct quire_work work = {
-		.kind = QUIRE_WORK_WRITE,
-		.write = {.dtype = QUIRE_F32, .k = row, .v = row}};
+	struct quire_work work = {.kind = QUIRE_WORK_WRITE,
+	                          .write = {.dtype = QUIRE_F32}};
 	const struct quire_step step = {
 		.segments = &segment, .num_segments = 1, .num_work = 1, .work = &work};
+	struct bytes bytes;
 	struct fixture f;
 
-	fixture_begin(&f, "cpu:inline", NUM_PAGES, PAGE_SIZE);
+	fixture_begin(&f, test_devices[_i], NUM_PAGES, PAGE_SIZE);
 	f.config.on_plan = plan_early_copy;
 	fixture_create(&f);
-	first_of(&f, 0)[0] = 10;
+	bytes_begin(&bytes, &f);
+	work.write.k = work.write.v = bytes.rows;
 	ck_assert_int_eq(open_now(&f, 1), QUIRE_OK);
-	ck_assert_int_eq(submit_now(&f, &step).refusal.status, QUIRE_OK);
-	ck_assert(first_of(&f, 0)[0] == 77);
-	ck_assert(first_of(&f, 4)[0] == 10);
-	fixture_end(&f);
+	ck_assert_int_eq(drive_to(&f, submit(&f, &step)).refusal.status, QUIRE_OK);
+	ck_assert_int_eq(first_of(&bytes, 0), 77);
+	ck_assert_int_eq(first_of(&bytes, 4), 10);
+	bytes_end(&bytes, &f);
 }
 END_TEST
 
@@ -339,7 +374,7 @@ static void told_begin(struct told *told, int32_t depth, uint64_t fails_at)
 	memset(told, 0, sizeof(*told));
 	sem_init(&told->gate, 0, 0);
 	told->fails_at = fails_at;
-	fixture_begin(&told->f, "cpu", NUM_PAGES, PAGE_SIZE);
+	fixture_begin(&told->f, TEST_DEVICE_LATE, NUM_PAGES, PAGE_SIZE);
 	told->f.config.depth = depth;
 	fixture_create(&told->f);
 	must(open_now(&told->f, 1) == QUIRE_OK); /* ticket 1 */
@@ -438,7 +473,7 @@ START_TEST(an_entry_that_nobody_takes_shows_as_a_stall_of_its_age)
 	uint64_t ticket;
 
 	atomic_store(&fake_ns, 1000);
-	fixture_begin(&f, "cpu:inline", NUM_PAGES, PAGE_SIZE);
+	fixture_begin(&f, TEST_DEVICE_OTHER, NUM_PAGES, PAGE_SIZE);
 	f.config.hooks.now_ns = fake_now;
 	fixture_create(&f);
 	ck_assert_int_eq(open_now(&f, 1), QUIRE_OK);
@@ -482,7 +517,7 @@ START_TEST(deadlines_pass_while_a_callback_holds_the_executor)
 	sem_t gate;
 
 	sem_init(&gate, 0, 0);
-	fixture_begin(&f, "cpu", NUM_PAGES, PAGE_SIZE);
+	fixture_begin(&f, TEST_DEVICE_LATE, NUM_PAGES, PAGE_SIZE);
 	f.config.threads = QUIRE_THREADS_LIBRARY;
 	fixture_create(&f);
 	step.run_argument = &gate;
@@ -530,13 +565,14 @@ START_TEST(deadlines_pass_while_nobody_polls)
 	static struct waiter waiter;
 	pthread_t thread;
 
-	fixture_start(&waiter.f, NUM_PAGES, PAGE_SIZE);
+	fixture_begin(&waiter.f, TEST_DEVICE_OTHER, NUM_PAGES, PAGE_SIZE);
+	fixture_create(&waiter.f);
 	ck_assert_int_eq(open_now(&waiter.f, 1), QUIRE_OK);
 	waiter.ticket = submit(&waiter.f, &step);
 	must(pthread_create(&thread, NULL, wait_shortly, &waiter) == 0);
 	pthread_join(thread, NULL);
 	ck_assert_int_eq(waiter.status, QUIRE_TIMEOUT);
-	ck_assert_int_eq(outcome_of(&waiter.f, waiter.ticket).refusal.status, QUIRE_OK);
+	ck_assert_int_eq(drive_to(&waiter.f, waiter.ticket).refusal.status, QUIRE_OK);
 	fixture_end(&waiter.f);
 }
 END_TEST
@@ -557,7 +593,7 @@ START_TEST(a_step_that_waits_for_what_failed_fails_the_runtime)
 	struct fixture f;
 	uint64_t ticket;
 
-	fixture_begin(&f, "cpu", NUM_PAGES, PAGE_SIZE);
+	fixture_begin(&f, TEST_DEVICE_LATE, NUM_PAGES, PAGE_SIZE);
 	fixture_create(&f);
 	must(quire_dstream_create(f.device, "engine", &engine) == QUIRE_OK);
 	must(quire_event_create(f.device, &step.wait_event) == QUIRE_OK);
@@ -586,7 +622,7 @@ int main(void)
 	tcase_add_test(tcase, the_event_of_a_step_is_done_behind_its_work_and_not_before);
 	tcase_add_loop_test(tcase, copies_are_one_batch_before_the_work_and_one_behind, 0,
 	                    2);
-	tcase_add_test(tcase, what_a_step_writes_is_not_in_its_first_copies);
+	tcase_add_loop_test(tcase, what_a_step_writes_is_not_in_its_first_copies, 0, 2);
 	tcase_add_loop_test(
 		tcase,
 		the_end_of_each_step_is_told_once_in_order_before_its_ticket_says_so, 0,

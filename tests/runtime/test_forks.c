@@ -7,7 +7,6 @@
 #include "tests/run_suite.h"
 
 #include <check.h>
-#include <sched.h>
 
 #define NUM_PAGES 2048 /* so many that no step is refused */
 #define LAYERS    2    /* of the fixture's cache */
@@ -18,7 +17,10 @@
 #define PAIRS     3
 #define COMMANDS  300
 #define SEED      20261203
-#define ROW       (2 * FIXTURE_HEADS * FIXTURE_DIM) /* floats of a token: K, then V */
+#ifndef LISTS /* of each test's, of its four page sizes in turn */
+#define LISTS 16
+#endif
+#define ROW (2 * FIXTURE_HEADS * FIXTURE_DIM) /* floats of a token: K, then V */
 
 static const char *const names[LABELS] = {"main", "a", "b", "c"};
 
@@ -201,17 +203,21 @@ static bool draw_step(struct action *action, struct model *m)
 
 /* ------------------------------------------------------------------ the runtime */
 
-/* On `cpu` the device works behind the polls. */
+/* The device may work behind the polls. */
 static struct quire_outcome finish(struct fixture *f, uint64_t ticket)
 {
 	struct quire_outcome outcome;
 
-	while (quire_runtime_wait(f->runtime, ticket, QUIRE_STAGE_RETIRED, 0, &outcome) ==
-	       QUIRE_TIMEOUT) {
+	for (;;) {
+		uint32_t value = quire_runtime_idle_value(f->runtime);
+
 		settle(f);
-		sched_yield();
+		if (quire_runtime_wait(f->runtime, ticket, QUIRE_STAGE_RETIRED, 0,
+		                       &outcome) != QUIRE_TIMEOUT)
+			return outcome;
+		ck_assert_int_eq(quire_runtime_idle(f->runtime, value, QUIRE_NO_DEADLINE),
+		                 QUIRE_OK);
 	}
-	return outcome;
 }
 
 /* K and V of a table's new tokens, packed as the rows are. */
@@ -219,6 +225,32 @@ struct rows {
 	float k[SEGMENTS * LENGTH * FIXTURE_DIM];
 	float v[SEGMENTS * LENGTH * FIXTURE_DIM];
 };
+
+/* In the device's memory, and a stream of the test's own to and from there. */
+static struct {
+	struct quire_dstream *dstream;
+	struct rows (*rows)[LAYERS];         /* [LABELS] */
+	float (*reads)[LAYERS][LENGTH][ROW]; /* [REQUESTS * LABELS] */
+} there;
+
+#define ROWS_BYTES  ((int64_t)(LABELS * sizeof(*there.rows)))
+#define READS_BYTES ((int64_t)(REQUESTS * LABELS * sizeof(*there.reads)))
+
+static void there_begin(struct quire_device *device)
+{
+	ck_assert_int_eq(quire_dstream_create(device, "test", &there.dstream), QUIRE_OK);
+	ck_assert_int_eq(quire_device_alloc(device, ROWS_BYTES, (void **)&there.rows),
+	                 QUIRE_OK);
+	ck_assert_int_eq(quire_device_alloc(device, READS_BYTES, (void **)&there.reads),
+	                 QUIRE_OK);
+}
+
+static void there_end(struct quire_device *device)
+{
+	quire_device_release(device, there.reads, READS_BYTES);
+	quire_device_release(device, there.rows, ROWS_BYTES);
+	quire_dstream_destroy(there.dstream);
+}
 
 static void pack(const struct action *action, int32_t label, int32_t layer,
                  struct rows *rows)
@@ -238,9 +270,9 @@ static void pack(const struct action *action, int32_t label, int32_t layer,
 }
 
 /* Writes for every table: labels in order of first appearance. */
-static int32_t add_writes(const struct action *action, struct quire_work *work,
-                          struct rows rows[LABELS][LAYERS])
+static int32_t add_writes(const struct action *action, struct quire_work *work)
 {
+	static struct rows rows[LABELS][LAYERS];
 	bool seen[LABELS] = {false};
 	int32_t num_work = 0, table = 0;
 
@@ -252,16 +284,17 @@ static int32_t add_writes(const struct action *action, struct quire_work *work,
 		seen[label] = true;
 		for (int32_t layer = 0; layer < LAYERS; layer++) {
 			pack(action, label, layer, &rows[table][layer]);
-			work[num_work++] =
-				(struct quire_work){.kind = QUIRE_WORK_WRITE,
-			                            .layer = layer,
-			                            .write = {.table = table,
-			                                      .dtype = QUIRE_F32,
-			                                      .k = rows[table][layer].k,
-			                                      .v = rows[table][layer].v}};
+			work[num_work++] = (struct quire_work){
+				.kind = QUIRE_WORK_WRITE,
+				.layer = layer,
+				.write = {.table = table,
+			                  .dtype = QUIRE_F32,
+			                  .k = there.rows[table][layer].k,
+			                  .v = there.rows[table][layer].v}};
 		}
 		table++;
 	}
+	copy_now(there.dstream, there.rows, rows, ROWS_BYTES);
 	return num_work;
 }
 
@@ -276,7 +309,6 @@ static int32_t name_pairs(const struct pairs *pairs, struct quire_fork *forks)
 /* Run the step; of a speculative one it is drawn whether it is promoted: true. */
 static bool run_step(struct fixture *f, const struct action *action)
 {
-	static struct rows rows[LABELS][LAYERS];
 	struct quire_segment segments[SEGMENTS];
 	struct quire_work work[LABELS * LAYERS];
 	struct quire_fork pre[PAIRS], post[PAIRS];
@@ -291,7 +323,7 @@ static bool run_step(struct fixture *f, const struct action *action)
 		.num_post_forks = name_pairs(&action->post, post),
 		.flags = action->flags,
 		.work = work,
-		.num_work = add_writes(action, work, rows),
+		.num_work = add_writes(action, work),
 	};
 	uint64_t ticket;
 
@@ -352,10 +384,11 @@ static void read_all(struct fixture *f)
 					.layer = layer,
 					.read = {.segment = n,
 				                 .count = stream->length,
-				                 .out = read_rows[n][layer]}};
+				                 .out = there.reads[n][layer]}};
 			step.num_segments++;
 		}
 	ck_assert_int_eq(finish(f, submit(f, &step)).refusal.status, QUIRE_OK);
+	copy_now(there.dstream, read_rows, there.reads, READS_BYTES);
 	for (int32_t n = 0; n < step.num_segments; n++)
 		compare(streams[n], read_rows[n]);
 	ck_assert_int_eq(quire_runtime_check(f->runtime, &refusal), QUIRE_OK);
@@ -470,6 +503,7 @@ static void run_list(const char *device, int32_t size, uint64_t seed)
 	fixture_begin(&f, device, NUM_PAGES, size);
 	f.config.depth = 1 + (int32_t)(seed % 4);
 	fixture_create(&f);
+	there_begin(f.device);
 	for (int32_t r = 0; r < REQUESTS; r++) {
 		ck_assert_int_eq(open_now(&f, (uint64_t)r), QUIRE_OK);
 		model.streams[r][0].exists = true;
@@ -485,20 +519,23 @@ static void run_list(const char *device, int32_t size, uint64_t seed)
 		ck_assert_uint_eq(stats.first_writes, 0);
 	else
 		ck_assert_uint_gt(stats.first_writes, 10);
-	fixture_end(&f);
+	quire_runtime_destroy(f.runtime);
+	there_end(f.device);
+	quire_cache_destroy(f.cache);
+	quire_device_destroy(f.device);
 }
 
 static const int32_t page_sizes[] = {1, 2, 4, 16};
 
 START_TEST(every_stream_reads_back_its_own_tokens)
 {
-	run_list("cpu:inline", page_sizes[_i % 4], SEED + (uint64_t)_i);
+	run_list(TEST_DEVICE_OTHER, page_sizes[_i % 4], SEED + (uint64_t)_i);
 }
 END_TEST
 
 START_TEST(every_stream_reads_back_its_own_tokens_from_a_device_that_is_behind)
 {
-	run_list("cpu", page_sizes[_i % 4], SEED + 100 + (uint64_t)_i);
+	run_list(TEST_DEVICE_LATE, page_sizes[_i % 4], SEED + 100 + (uint64_t)_i);
 }
 END_TEST
 
@@ -508,7 +545,7 @@ int main(void)
 	TCase *tcase = tcase_create("forks");
 
 	tcase_set_timeout(tcase, 60);
-	tcase_add_loop_test(tcase, every_stream_reads_back_its_own_tokens, 0, 16);
+	tcase_add_loop_test(tcase, every_stream_reads_back_its_own_tokens, 0, LISTS);
 	tcase_add_loop_test(
 		tcase,
 		every_stream_reads_back_its_own_tokens_from_a_device_that_is_behind, 0,

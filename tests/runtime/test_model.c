@@ -1,27 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The runtime against a sequential model, over random command lists.
- *
- *   test_model                                  what `make check` runs
- *   test_model --seed N --lists N --commands N  longer runs; [--mode N]: only one mode,
- *                                               [--features N]: what lists have in them
- *
- * A disagreement prints the seed, the command and both sides, and then the list, with
- * every command left out that is not needed for it.
+ * The runtime against a sequential model, over random command lists; torture_model runs
+ * more of them.  A program that ends inside a list names it.
  */
 #include "config.h"
 
-#include "sim_run.h"
+#include "sim_modes.h"
 #include "tests/run_suite.h"
 
+#include <quire/plans/trace.h>
 #include <quire/runtime/sanitize.h>
 
 #include <check.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* ThreadSanitizer makes lists ten times as long to run, and finds nothing in the later
@@ -32,178 +24,15 @@
 #define LISTS_DIVISOR 1
 #endif
 
-static struct sim sim;
-static volatile uint64_t current_seed;
-static volatile int current_mode;
-static uint32_t features = LIST_ALL;
-
-enum mode {
-	MODE_INLINE,        /* one thread, seeded scheduler, work at once */
-	MODE_INLINE_CHECK,  /* the same, checked after every poll */
-	MODE_INLINE_CANCEL, /* the same, shut down in the middle */
-	MODE_CPU,           /* one thread, asynchronous device */
-	MODE_CPU_DELAYS,    /* ... whose work is slow */
-	MODE_THREADS,       /* library threads that lose time */
-	MODE_THREADS_CPU,
-	MODE_SIM,      /* one thread, a device whose operations the scheduler runs */
-	MODE_SIM_FAIL, /* ... and one of them fails */
-	MODES,
-};
-
-static struct sim_mode mode_of(enum mode mode, uint64_t seed, int32_t num_commands)
-{
-	struct sim_mode m = {
-		.device = "cpu:inline",
-		.threads = QUIRE_THREADS_CALLER,
-		.cancel_at = -1,
-		.seed = seed * 77 + (uint64_t)mode,
-	};
-
-	m.check_each = mode == MODE_INLINE_CHECK || mode == MODE_SIM;
-	if (mode == MODE_SIM || mode == MODE_SIM_FAIL)
-		m.device = "sim";
-	if (mode == MODE_SIM_FAIL)
-		m.fail_at = 1 + (int32_t)(seed * 7 % (uint64_t)(4 * num_commands));
-	if (mode == MODE_INLINE_CANCEL)
-		m.cancel_at = (int32_t)(seed * 13 % (uint64_t)num_commands);
-	if (mode == MODE_CPU || mode == MODE_CPU_DELAYS || mode == MODE_THREADS_CPU)
-		m.device = "cpu";
-	if (mode == MODE_THREADS || mode == MODE_THREADS_CPU) {
-		m.threads = QUIRE_THREADS_LIBRARY;
-		m.check_each = seed % 4 == 0;
-	}
-	m.delays = mode == MODE_CPU_DELAYS || m.threads == QUIRE_THREADS_LIBRARY;
-	return m;
-}
-
-/* A trap in the library: say where, then die as it would have. */
-static void on_trap(int number)
-{
-	char text[80];
-	int n = snprintf(text, sizeof(text), "signal %d at seed %llu, mode %d\n", number,
-	                 (unsigned long long)current_seed, current_mode);
-
-	if (write(STDOUT_FILENO, text, (size_t)n) != n)
-		_exit(3);
-	signal(number, SIG_DFL);
-	raise(number);
-}
-
-/* Does the list still fail?  Where time plays a part, a few tries. */
-static bool fails(const struct list *list, const struct sim_mode *mode)
-{
-	struct sim_cover scratch = {0};
-	int32_t tries = mode->threads == QUIRE_THREADS_CALLER ? 1 : 5;
-
-	for (int32_t i = 0; i < tries; i++)
-		if (!sim_run(&sim, list, mode, &scratch))
-			return true;
-	return false;
-}
-
-/* Leave out every command that the failure does not need. */
-static void shrink(struct list *list, const struct sim_mode *mode)
-{
-	bool smaller = true;
-
-	while (smaller) {
-		smaller = false;
-		for (int32_t i = list->num_commands - 1; i >= 0; i--) {
-			if (list->commands[i].dropped)
-				continue;
-			list->commands[i].dropped = true;
-			if (fails(list, mode))
-				smaller = true;
-			else
-				list->commands[i].dropped = false;
-		}
-	}
-}
-
-/* Run one list in one mode; true: all agree. */
-static bool run_list(uint64_t seed, int32_t num_commands, enum mode mode,
-                     struct sim_cover *cover)
-{
-	struct list list;
-	struct sim_mode m = mode_of(mode, seed, num_commands);
-	bool agree;
-
-	current_seed = seed;
-	current_mode = (int)mode;
-	list_make(&list, seed, num_commands, features);
-	agree = sim_run(&sim, &list, &m, cover);
-	if (!agree) {
-		printf("mode %d, %s\n", (int)mode, sim.text);
-		if (!sim.stuck) {
-			shrink(&list, &m);
-			fails(&list, &m);
-			printf("smallest list: %s\n", sim.text);
-		}
-		list_print(&list);
-	}
-	list_free(&list);
-	return agree;
-}
+static struct sim_place *places; /* [MODES] */
 
 static void run_mode(enum mode mode, uint64_t first, int32_t lists, int32_t num_commands,
                      struct sim_cover *cover)
 {
 	for (int32_t i = 0; i < lists / LISTS_DIVISOR; i++)
-		ck_assert(run_list(first + (uint64_t)i, num_commands, mode, cover));
-}
-
-/* Who must meet a state. */
-enum {
-	MET_ALWAYS = 1,    /* every way to run lists */
-	MET_BY_ONE = 2,    /* one thread, which sees the planner wait */
-	MET_OTHERWISE = 4, /* tests that ask for it */
-};
-
-static const struct {
-	const char *name;
-	size_t offset;
-	int met;
-} states[] = {
-#define STATE(name, met)                                     \
-	{                                                    \
-#name, offsetof(struct sim_cover, name), met \
-	}
-	STATE(refused_at_call, MET_ALWAYS),
-	STATE(queue_full, MET_ALWAYS),
-	STATE(page_waits, MET_ALWAYS),
-	STATE(slot_waits, MET_ALWAYS),
-	STATE(held_page_waits, MET_BY_ONE),
-	STATE(held_slot_waits, MET_BY_ONE),
-	STATE(parked, MET_BY_ONE),
-	STATE(held_answers, MET_ALWAYS),
-	STATE(invalid_fates, MET_ALWAYS),
-	STATE(held_open, MET_ALWAYS),
-	STATE(abandoned_held, MET_ALWAYS),
-	STATE(abandoned_waiting_pages, MET_BY_ONE),
-	STATE(abandoned_waiting_slot, MET_BY_ONE),
-	STATE(abandoned_early, MET_ALWAYS),
-	STATE(stash_takes, MET_ALWAYS),
-	STATE(first_writes, MET_ALWAYS),
-	STATE(pre_copies, MET_ALWAYS),
-	STATE(post_copies, MET_ALWAYS),
-	STATE(rewinds, MET_ALWAYS),
-	STATE(releases, MET_ALWAYS),
-	STATE(keeps, MET_ALWAYS),
-	STATE(no_commits, MET_ALWAYS),
-	STATE(combined, MET_ALWAYS),
-	STATE(buckets, MET_ALWAYS),
-	STATE(forgotten, MET_ALWAYS),
-	STATE(cancelled, MET_OTHERWISE),
-	STATE(cancelled_waiting, MET_OTHERWISE),
-	STATE(open_at_end, MET_BY_ONE),
-	STATE(failures, MET_OTHERWISE),
-	STATE(failures_held, MET_OTHERWISE),
-#undef STATE
-};
-
-static const uint64_t *count_of(const struct sim_cover *cover, size_t state)
-{
-	return (const uint64_t *)((const char *)cover + states[state].offset);
+		ck_assert(sim_run_list(&places[mode], mode, first + (uint64_t)i,
+		                       num_commands, LIST_ALL));
+	sim_cover_add(cover, &places[mode].cover);
 }
 
 /* Every status and every state that the lists are there for was met. */
@@ -214,29 +43,12 @@ static void expect_states(const struct sim_cover *cover, int met)
 		QUIRE_STALE, QUIRE_NO_REQUEST, QUIRE_NO_LABEL,
 		QUIRE_LIMIT, QUIRE_INVALID,    QUIRE_ABANDONED,
 	};
+	const char *missing = sim_cover_missing(cover, met);
 
 	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
 		ck_assert_msg(cover->statuses[statuses[i]] > 0, "no command ended as %s",
 		              quire_status_name(statuses[i]));
-	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
-		if ((states[i].met & met) != 0)
-			ck_assert_msg(*count_of(cover, i) > 0, "never met: %s",
-			              states[i].name);
-}
-
-static void print_cover(const struct sim_cover *cover)
-{
-	printf("%llu lists, %llu commands:", (unsigned long long)cover->lists,
-	       (unsigned long long)cover->commands);
-	for (int32_t i = 0; i <= QUIRE_END; i++)
-		if (cover->statuses[i] > 0)
-			printf(" %s %llu", quire_status_name((enum quire_status)i),
-			       (unsigned long long)cover->statuses[i]);
-	printf("\n");
-	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
-		printf("%s %s %llu", i % 8 == 0 ? "\n " : ",", states[i].name,
-		       (unsigned long long)*count_of(cover, i));
-	printf("\n");
+	ck_assert_msg(missing == NULL, "never met: %s", missing);
 }
 
 START_TEST(one_thread_in_any_order_does_what_the_model_says)
@@ -303,6 +115,99 @@ START_TEST(library_threads_change_nothing)
 	run_mode(MODE_THREADS, 50001, 400, 50, &cover);
 	run_mode(MODE_THREADS_CPU, 60001, 600, 50, &cover);
 	expect_states(&cover, MET_ALWAYS);
+}
+END_TEST
+
+/* ------------------------------------------------------------------ as a trace */
+
+static bool same_step(const struct quire_step *a, const struct quire_step *b)
+{
+	bool same = a->num_segments == b->num_segments && a->flags == b->flags &&
+	            a->num_pre_forks == b->num_pre_forks &&
+	            a->num_post_forks == b->num_post_forks &&
+	            a->num_combined == b->num_combined &&
+	            a->bucket_rows == b->bucket_rows &&
+	            a->bucket_tokens == b->bucket_tokens;
+
+	for (int32_t i = 0; same && i < a->num_segments; i++)
+		same = a->segments[i].request == b->segments[i].request &&
+		       model_label(a->segments[i].label) ==
+		               model_label(b->segments[i].label) &&
+		       a->segments[i].span == b->segments[i].span &&
+		       a->segments[i].at == b->segments[i].at;
+	return same;
+}
+
+static bool same_command(const struct list_command *c, const struct quire_command *read)
+{
+	const struct quire_command *command = &c->command;
+
+	if (command->kind != read->kind)
+		return false;
+	switch (command->kind) {
+	case QUIRE_COMMAND_SUBMIT:
+		return same_step(command->step, read->step);
+	case QUIRE_COMMAND_PROMOTE:
+	case QUIRE_COMMAND_ABANDON:
+		return read->target == (uint64_t)c->target + 1;
+	case QUIRE_COMMAND_OPEN:
+	case QUIRE_COMMAND_CLOSE:
+		return command->request == read->request;
+	default:
+		return command->request == read->request &&
+		       model_label(command->label) == model_label(read->label) &&
+		       command->tokens == read->tokens &&
+		       (command->keep_pages != 0) == (read->keep_pages != 0);
+	}
+}
+
+/* Returns how many commands are in the trace; the others no trace can have in it. */
+static int32_t compare_trace(const struct list *list, const char *path)
+{
+	struct quire_trace_reader *reader;
+	struct quire_trace_record record;
+	uint64_t last = 0;
+	int32_t n = 0;
+
+	ck_assert_int_eq(quire_trace_open(path, &reader, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_trace_header(reader)->num_pages, list->num_pages);
+	ck_assert_int_eq(quire_trace_header(reader)->page_size, list->page_size);
+	for (; quire_trace_next(reader, &record, NULL) == QUIRE_OK; n++) {
+		const struct list_command *c = &list->commands[record.id - 1];
+
+		ck_assert_uint_gt(record.id, last);
+		ck_assert(!c->dropped);
+		ck_assert(same_command(c, &record.command));
+		last = record.id;
+	}
+	ck_assert_int_eq(quire_trace_next(reader, &record, NULL), QUIRE_END);
+	quire_trace_close(reader);
+	return n;
+}
+
+START_TEST(the_trace_of_a_list_reads_back_as_its_commands)
+{
+	char path[] = "/tmp/quire-list-XXXXXX";
+	int file = mkstemp(path);
+	int32_t given = 0, written = 0;
+
+	ck_assert_int_ge(file, 0);
+	close(file);
+	for (uint64_t seed = 1; seed <= 200; seed++) {
+		struct list list;
+
+		list_make(&list, seed, 50, LIST_ALL);
+		for (int32_t i = 0; i < list.num_commands; i++) {
+			list.commands[i].dropped = (uint64_t)i % 7 == seed % 7;
+			given += !list.commands[i].dropped;
+		}
+		list_trace(&list, path);
+		written += compare_trace(&list, path);
+		list_free(&list);
+	}
+	unlink(path);
+	/* One in so many is malformed on purpose. */
+	ck_assert_int_gt(written, given * 9 / 10);
 }
 END_TEST
 
@@ -400,52 +305,18 @@ static Suite *suite(void)
 	tcase_add_test(lists, a_failing_device_ends_everything_and_loses_nothing);
 	tcase_add_test(lists, an_asynchronous_device_changes_nothing);
 	tcase_add_test(lists, library_threads_change_nothing);
+	tcase_add_test(lists, the_trace_of_a_list_reads_back_as_its_commands);
 	tcase_add_test(lists, a_slot_is_planned_again_while_its_step_still_runs);
 	suite_add_tcase(s, lists);
 	return s;
 }
 
-/* Longer runs: all modes, or one, over the seeds asked for. */
-static int run_long(int argc, char **argv)
+int main(void)
 {
-	uint64_t seed = 1;
-	int32_t lists = 1, commands = 50, only = -1;
+	int status;
 
-	for (int i = 1; i + 1 < argc; i += 2) {
-		long long value = strtoll(argv[i + 1], NULL, 10);
-
-		if (strcmp(argv[i], "--seed") == 0)
-			seed = (uint64_t)value;
-		else if (strcmp(argv[i], "--lists") == 0)
-			lists = (int32_t)value;
-		else if (strcmp(argv[i], "--commands") == 0)
-			commands = (int32_t)value;
-		else if (strcmp(argv[i], "--mode") == 0)
-			only = (int32_t)value;
-		else if (strcmp(argv[i], "--features") == 0)
-			features = (uint32_t)value;
-		else
-			return 2;
-	}
-	for (int32_t mode = 0; mode < MODES; mode++) {
-		struct sim_cover cover = {0};
-
-		for (int32_t i = 0; i < lists && (only < 0 || only == mode); i++)
-			if (!run_list(seed + (uint64_t)i, commands, (enum mode)mode,
-			              &cover))
-				return 1;
-		if (cover.lists > 0)
-			print_cover(&cover);
-	}
-	return 0;
-}
-
-int main(int argc, char **argv)
-{
-	signal(SIGILL, on_trap);
-	signal(SIGTRAP, on_trap);
-	signal(SIGABRT, on_trap);
-	if (argc > 1)
-		return run_long(argc, argv);
-	return run_suite(suite());
+	places = sim_places(MODES);
+	status = run_suite(suite());
+	sim_print_inside(places, MODES);
+	return status;
 }
