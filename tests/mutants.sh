@@ -6,7 +6,7 @@
 # ThreadSanitizer.  Exits 1 on a survivor, 2 when the list itself is wrong.
 set -eu
 source=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
-seconds=120
+seconds=300
 list=mutants
 flags='-O1 -g'
 if [ "${1:-}" = --thread ]; then
