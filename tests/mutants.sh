@@ -17,6 +17,8 @@ if [ "${1:-}" = --thread ]; then
 	CK_TIMEOUT_MULTIPLIER=20
 	export TSAN_OPTIONS CK_TIMEOUT_MULTIPLIER
 fi
+QUIRE_NO_SHRINK=1 # a failing list need not be made smaller
+export QUIRE_NO_SHRINK
 jobs=$(nproc 2>/dev/null || echo 2)
 
 fail() {
