@@ -181,6 +181,7 @@ static void copy_first(struct quire_runtime *rt, struct quire_row *row,
 	__atomic_store_n(&stream->now.pages[place], own, __ATOMIC_RELEASE);
 	quire_stream_rename_list(&rt->registry, stream);
 	quire_give_up(rt, &old, 1);
+	rt->planner.first_writes_in_hand++;
 }
 
 /* Must the step be undone as a whole, should it come to that, or be shown as a whole? */
@@ -294,7 +295,7 @@ uint64_t quire_carry_out(struct quire_runtime *rt, const struct quire_command_ce
 	struct quire_plan *plan = &slot->plan;
 	uint64_t tokens;
 
-	planner->given = 0;
+	planner->given = planner->first_writes_in_hand = 0;
 	plan->num_pre_copies = plan->num_post_copies = 0;
 	fork_all(rt, cell, &cell->pre_forks, plan, &plan->num_pre_copies);
 	tokens = extend_all(rt, cell, plan);

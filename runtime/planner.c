@@ -273,8 +273,8 @@ static void show_parked(struct quire_runtime *rt)
 }
 
 /* The step in hand has been carried out: from here on it is the newest held one. */
-static struct quire_held *hold(struct quire_runtime *rt,
-                               const struct quire_command_cell *cell, uint64_t tokens)
+static void hold(struct quire_runtime *rt, const struct quire_command_cell *cell,
+                 uint64_t tokens)
 {
 	struct quire_planner *planner = &rt->planner;
 	struct quire_held *held = &planner->held[planner->num_held++];
@@ -289,11 +289,9 @@ static struct quire_held *hold(struct quire_runtime *rt,
 		.taken_end = planner->taken_end,
 		.staged_end = rt->entries.staged,
 		.need = (int32_t)planner->need,
+		.first_writes = planner->first_writes_in_hand,
 		.tokens = tokens,
 	};
-	for (int32_t i = 0; i < cell->num_segments; i++)
-		held->first_writes += planner->rows[i].first_write;
-	return held;
 }
 
 /* The oldest held step takes its place; the caller made sure of room. */

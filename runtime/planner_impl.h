@@ -114,8 +114,9 @@ struct quire_planner {
 	uint64_t short_request; /* whose page is the first that does not fit */
 	int32_t short_label;
 	struct quire_more_owners *more; /* [num_pages] */
-	int32_t *pages;   /* [num_pages]: pages of the step in hand, in take order */
-	int32_t given;    /* of them, while it is carried out */
+	int32_t *pages; /* [num_pages]: pages of the step in hand, in take order */
+	int32_t given;  /* of them, while it is carried out */
+	int32_t first_writes_in_hand; /* of the step carried out newest */
 	int32_t *copy_of; /* [num_pages]: where in the plan's copies a page is a target */
 	int32_t *list;    /* [num_pages]: scratch, a list being made */
 	int32_t *freed;   /* [num_pages]: scratch of a release */
