@@ -3,8 +3,8 @@
 #define QUIRE_TESTS_SIM_MODES_H
 /*
  * The ways to run a list, and what is said when one fails: the seed, the command and
- * both sides, then the list with every command left out that the failure does not need, as
- * text and as a plan trace.
+ * both sides, then the list with every command left out that the failure does not need,
+ * as text and as a plan trace.
  */
 #include "sim_run.h"
 

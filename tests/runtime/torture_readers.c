@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * torture_readers [SECONDS [SEED]]: one client that changes streams in every way there is,
- * and readers that take snapshots of them all the time.
+ * torture_readers [SECONDS [SEED]]: one client that changes streams in every way there
+ * is, and readers that take snapshots of them all the time.
  *
  * The client is alone, and nothing it asks for is refused.  So before it gives a command
  * it knows each state that the command will make, and writes it to the stream's log; the
@@ -29,7 +29,7 @@
 #define NUM_PAGES  1024 /* more than held steps, forks and returns need together */
 #define SEQ_TOKENS 160
 #define LIST_MAX   (SEQ_TOKENS / PAGE_SIZE)
-#define SPAN_MAX   9
+#define SPAN_MAX   6
 #define SEGMENTS   4
 #define PAIRS      2
 #define DRAFTS     3
@@ -97,7 +97,8 @@ struct world {
 	uint64_t random;
 	int64_t end_ns;
 	_Atomic bool over;
-	bool full; /* a log is */
+	_Atomic int32_t favourite; /* the stream that most steps change, for a while */
+	bool full;                 /* a log is */
 	struct streams now;
 	uint64_t step; /* the newest that counts */
 	uint64_t ticket;
@@ -222,10 +223,9 @@ static bool has_segment(const struct action *action, int32_t request, int32_t la
 	return false;
 }
 
-static void add_segment(uint64_t *random, struct action *action)
+static void add_segment(uint64_t *random, struct action *action, int32_t stream)
 {
-	int32_t request = below(random, REQUESTS), label = below(random, LABELS);
-	int32_t n = action->num;
+	int32_t request = stream / LABELS, label = stream % LABELS, n = action->num;
 
 	if (has_segment(action, request, label))
 		return;
@@ -260,16 +260,22 @@ static void forget_changes(struct streams *streams)
 			streams->of[i / LABELS][i % LABELS].born = false;
 }
 
-/* A step that is not refused behind @before, and what it makes of that. */
-static void draw_step(uint64_t *random, struct action *action,
+/* A step that is not refused behind @before, and what it makes of that.  Only a stream
+ * that each step changes needs all that is kept of what was not retired yet. */
+static void draw_step(struct world *world, struct action *action,
                       const struct streams *before, struct streams *after)
 {
+	uint64_t *random = &world->random;
+	int32_t favourite = atomic_load_explicit(&world->favourite, memory_order_relaxed);
+
 	do {
 		*after = *before;
 		forget_changes(after);
 		*action = (struct action){.num = 0};
-		for (int32_t n = 1 + below(random, SEGMENTS); n > 0; n--)
-			add_segment(random, action);
+		if (below(random, 8) != 0)
+			add_segment(random, action, favourite);
+		for (int32_t n = 1 + below(random, SEGMENTS - 1); n > 0; n--)
+			add_segment(random, action, below(random, STREAMS));
 		draw_pairs(random, &action->pre);
 		draw_pairs(random, &action->post);
 		if (below(random, 6) == 0)
@@ -313,7 +319,8 @@ static void write_log(struct world *world, const struct streams *after, uint64_t
 	world->now = *after;
 }
 
-/* All but a few commands may be given while the queue is full of earlier ones. */
+/* The queue has room for all drafts, so what fills it was given before the first of them,
+ * and is taken whatever their fate. */
 static uint64_t give(struct world *world, const struct quire_command *command)
 {
 	enum quire_status status;
@@ -411,7 +418,7 @@ static void run_step(struct world *world)
 	struct action action;
 	struct streams after;
 
-	draw_step(&world->random, &action, &world->now, &after);
+	draw_step(world, &action, &world->now, &after);
 	write_log(world, &after, ++world->step);
 	world->ticket = submit_action(world, &action, 0);
 	look_births_up(world, world->ticket, QUIRE_STAGE_ISSUED);
@@ -427,7 +434,7 @@ static void run_drafts(struct world *world)
 	struct action action;
 
 	for (int32_t i = 0; i < n; i++) {
-		draw_step(&world->random, &action, i == 0 ? &world->now : &after[i - 1],
+		draw_step(world, &action, i == 0 ? &world->now : &after[i - 1],
 		          &after[i]);
 		tickets[i] = submit_action(world, &action, QUIRE_STEP_SPECULATIVE);
 	}
@@ -453,9 +460,8 @@ static int32_t tokens_in_front(const struct stream *stream, int32_t tokens)
 	return pages * PAGE_SIZE;
 }
 
-static void change_stream(struct world *world)
+static void change_stream(struct world *world, int32_t r, int32_t l)
 {
-	int32_t r = below(&world->random, REQUESTS), l = below(&world->random, LABELS);
 	struct streams after = world->now;
 	struct stream *stream = &after.of[r][l];
 	struct quire_command command = {
@@ -512,6 +518,19 @@ static void reopen_request(struct world *world)
 	open_request(world, r);
 }
 
+/* Another favourite, short enough for many steps. */
+static void choose_favourite(struct world *world)
+{
+	int32_t favourite = below(&world->random, STREAMS);
+	const struct stream *stream =
+		&world->now.of[favourite / LABELS][favourite % LABELS];
+
+	if (stream->released + stream->length > SEQ_TOKENS / 4)
+		change_stream(world, favourite / LABELS, favourite % LABELS);
+	/* Relaxed: whom readers look at most. */
+	atomic_store_explicit(&world->favourite, favourite, memory_order_relaxed);
+}
+
 static void run_client(struct world *world)
 {
 	while (now_ns() < world->end_ns && !world->full) {
@@ -519,9 +538,12 @@ static void run_client(struct world *world)
 
 		if (choice == 0)
 			reopen_request(world);
+		else if (choice < 3)
+			choose_favourite(world);
+		else if (choice < 12)
+			change_stream(world, below(&world->random, REQUESTS),
+			              below(&world->random, LABELS));
 		else if (choice < 20)
-			change_stream(world);
-		else if (choice < 30)
 			run_drafts(world);
 		else
 			run_step(world);
@@ -614,8 +636,12 @@ static void check_entry(struct entry *entry, const struct quire_snapshot *snapsh
 
 static void look(struct reader *reader)
 {
-	int32_t r = below(&reader->random, REQUESTS), l = below(&reader->random, LABELS);
 	struct world *world = reader->world;
+	int32_t stream =
+		below(&reader->random, 2) == 0
+			? below(&reader->random, STREAMS)
+			: atomic_load_explicit(&world->favourite, memory_order_relaxed);
+	int32_t r = stream / LABELS, l = stream % LABELS;
 	struct quire_runtime_stats before = stats_of(&world->f), after;
 	struct quire_snapshot snapshot;
 	int32_t pages[LIST_MAX];
