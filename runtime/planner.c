@@ -294,17 +294,11 @@ static void hold(struct quire_runtime *rt, const struct quire_command_cell *cell
 	};
 }
 
-/* The oldest held step takes its place; the caller made sure of room. */
-static void promote_oldest(struct quire_runtime *rt)
+/* The oldest held step is not held any more: readers see what it made. */
+static struct quire_held settle_oldest(struct quire_runtime *rt)
 {
 	struct quire_planner *planner = &rt->planner;
 	const struct quire_held held = planner->held[0];
-	uint64_t slot = held.step % (uint64_t)rt->config.depth;
-	const struct quire_plan *plan = &rt->slots[slot].plan;
-	const struct quire_entry entry = {.kind = QUIRE_ENTRY_PLAN,
-	                                  .slot = (int32_t)slot,
-	                                  .ticket = held.ticket,
-	                                  .step = held.step};
 
 	planner->num_held--;
 	memmove(planner->held, planner->held + 1,
@@ -315,12 +309,27 @@ static void promote_oldest(struct quire_runtime *rt)
 		planner->notes_first = planner->notes_end = 0;
 		planner->taken_first = planner->taken_end = 0;
 	}
-	quire_count(&planner->tokens, held.tokens);
-	quire_count(&planner->first_writes, (uint64_t)held.first_writes);
+	return held;
+}
+
+/* A settled step goes to the executor, and what it gives up behind it; the caller made sure
+ * of room. */
+static void push_step(struct quire_runtime *rt, const struct quire_held *held)
+{
+	struct quire_planner *planner = &rt->planner;
+	uint64_t slot = held->step % (uint64_t)rt->config.depth;
+	const struct quire_plan *plan = &rt->slots[slot].plan;
+	const struct quire_entry entry = {.kind = QUIRE_ENTRY_PLAN,
+	                                  .slot = (int32_t)slot,
+	                                  .ticket = held->ticket,
+	                                  .step = held->step};
+
+	quire_count(&planner->tokens, held->tokens);
+	quire_count(&planner->first_writes, (uint64_t)held->first_writes);
 	quire_count(&planner->copies,
 	            (uint64_t)(plan->num_pre_copies + plan->num_post_copies));
 	push(rt, &entry);
-	push_release(rt, held.staged_end);
+	push_release(rt, held->staged_end);
 }
 
 /* The newest held step never was. */
@@ -451,6 +460,7 @@ static bool plan_step(struct quire_runtime *rt)
 	uint64_t uploaded =
 		atomic_load_explicit(&rt->numbers.uploaded_step, memory_order_acquire);
 	struct quire_slot *slot = &rt->slots[step % depth];
+	struct quire_held held;
 	struct quire_outcome outcome = {
 		.refusal.what = "",
 		.step = step,
@@ -473,12 +483,16 @@ static bool plan_step(struct quire_runtime *rt)
 	planner->planned = true;
 	atomic_store_explicit(&planner->steps, step, memory_order_relaxed);
 	show_owned(rt);
-	/* Before the executor can move the ticket on. */
-	decide(rt, &outcome, QUIRE_STAGE_PLANNED);
-	if (speculative)
+	if (speculative) {
+		decide(rt, &outcome, QUIRE_STAGE_PLANNED);
 		count_held(planner);
-	else
-		promote_oldest(rt);
+		return true;
+	}
+	/* Who waits for PLANNED finds the step in a snapshot, and the ticket says so before
+	 * the executor can move it on. */
+	held = settle_oldest(rt);
+	decide(rt, &outcome, QUIRE_STAGE_PLANNED);
+	push_step(rt, &held);
 	return true;
 }
 
@@ -559,8 +573,10 @@ static bool hear(struct quire_runtime *rt, const struct quire_command_cell *fron
 	while (planner->num_held > 0 &&
 	       fate_of(rt, planner->held[0].ticket, NULL) == QUIRE_FATE_PROMOTE &&
 	       quire_entries_have_room(&rt->entries)) {
+		const struct quire_held held = settle_oldest(rt);
+
 		quire_count(&planner->promoted, 1);
-		promote_oldest(rt);
+		push_step(rt, &held);
 		count_held(planner);
 		moved = true;
 	}

@@ -24,7 +24,9 @@ struct quire_runtime_stats {
 	uint64_t steps_retired;
 	uint64_t steps_held; /* now: planned, their fate not known */
 	uint64_t steps_promoted;
-	uint64_t steps_abandoned; /* refused ones and those that rest on them too */
+	uint64_t
+		steps_abandoned; /* refused ones and those that rest on them too; they are
+	                           * not among `refused` */
 	/* Copies of pages by forks and first writes; this and the next two once a step has
 	 * taken its place, promoted or ordinary. */
 	uint64_t copies;

@@ -421,7 +421,7 @@ static void run_step(struct world *world)
 	draw_step(world, &action, &world->now, &after);
 	write_log(world, &after, ++world->step);
 	world->ticket = submit_action(world, &action, 0);
-	look_births_up(world, world->ticket, QUIRE_STAGE_ISSUED);
+	look_births_up(world, world->ticket, QUIRE_STAGE_PLANNED);
 }
 
 /* What a held step does is not shown: it is written down when its turn has come. */
