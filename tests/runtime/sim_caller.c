@@ -346,6 +346,8 @@ void sim_drive_caller(struct sim *sim, const struct sim_mode *mode)
 	int64_t moves = 0, moves_max = 20000 + 4000 * (int64_t)sim->list->num_commands;
 
 	sim->threaded = strcmp(mode->device, "cpu") == 0;
+	if (sim->threaded) /* the device's threads have a time of their own */
+		moves_max *= 100;
 	sim->fail_in = mode->fail_at;
 	for (int32_t i = 0; i < ACTORS; i++) {
 		bool present = i < STREAMS || sim->stepped;
@@ -358,7 +360,7 @@ void sim_drive_caller(struct sim *sim, const struct sim_mode *mode)
 
 		for (int32_t burst = 1 + dice_below(&sim->dice, 8); burst > 0; burst--)
 			act(sim, mode, actor, &number);
-		if (++moves > moves_max && !sim->threaded)
+		if (++moves > moves_max)
 			sim_fail(sim, NULL, "does not come to an end: command %d of %d",
 			         number, sim->list->num_commands);
 	}
