@@ -358,7 +358,6 @@ void quire_take_back(struct quire_runtime *rt, uint64_t notes_first)
 			quire_list_free(&rt->registry.lists, stream->now.pages,
 			                stream->now.size);
 		stream->now = note->before;
-		quire_stream_rename_list(&rt->registry, stream);
 		stream->note = note->older;
 		if (note->created)
 			note->request->num_streams--;

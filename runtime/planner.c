@@ -340,6 +340,7 @@ static void take_back_newest(struct quire_runtime *rt)
 	const struct quire_held *below = planner->num_held == 0 ? NULL : held - 1;
 
 	quire_take_back(rt, below == NULL ? planner->notes_first : below->notes_end);
+	/* Its lists keep their names, and their ends will be others. */
 	quire_plan_forget(&rt->slots[held->step % (uint64_t)rt->config.depth].plan);
 	planner->taken_end = below == NULL ? planner->taken_first : below->taken_end;
 	for (int32_t i = 0; i < held->need; i++)

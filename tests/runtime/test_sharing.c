@@ -89,6 +89,31 @@ START_TEST(a_fork_shares_whole_pages_and_copies_the_partial_one)
 }
 END_TEST
 
+/* c takes b's place as the other owner of page 1 before b gives it up: main's write has to
+ * copy it still. */
+START_TEST(a_fork_list_moves_a_name_and_the_write_behind_it_copies)
+{
+	struct quire_outcome outcome;
+	struct fixture f;
+
+	directed_start(&f, 8, 4);
+	give_now(&f, (struct plain){.segments = {SEGMENT(1, NULL, 8, 0)},
+	                            .post = {{"main", "b"}}}); /* 0 1 */
+	extend_now(&f, 1, "d", 1, 0);                          /* 2 */
+	ck_assert_int_eq(rewind_now(&f, 1, NULL, 2), QUIRE_OK);
+	outcome = give_now(&f, (struct plain){.segments = {SEGMENT(1, NULL, 1, 6)},
+	                                      .pre = {{"b", "c"}, {"d", "b"}}});
+	ck_assert_int_eq(outcome.pages_taken, 2); /* 3: b, 4: main */
+	ck_assert_stream(&f, 1, NULL, 7, 0, 4);
+	ck_assert_stream(&f, 1, "b", 1, 3);
+	ck_assert_stream(&f, 1, "c", 8, 0, 1);
+	ck_assert_int_eq(copies.num_pre, 2);
+	check_copy(0, 2, 3, 1);
+	check_copy(1, 1, 4, 2);
+	fixture_end(&f);
+}
+END_TEST
+
 /* Only the whole page is shared, so neither side copies when it goes on. */
 START_TEST(both_sides_of_a_fork_in_a_page_go_on_in_pages_of_their_own)
 {
@@ -583,6 +608,7 @@ int main(void)
 	TCase *tcase = tcase_create("sharing");
 
 	tcase_add_test(tcase, a_fork_shares_whole_pages_and_copies_the_partial_one);
+	tcase_add_test(tcase, a_fork_list_moves_a_name_and_the_write_behind_it_copies);
 	tcase_add_test(tcase, both_sides_of_a_fork_in_a_page_go_on_in_pages_of_their_own);
 	tcase_add_test(tcase, a_copying_fork_copies_every_page);
 	tcase_add_loop_test(tcase, a_fork_holds_what_it_shares, 0, 2);
