@@ -100,6 +100,35 @@ static void step_once(struct scene *scene)
 	scene->steps++;
 }
 
+/* A draft forks what there is to a label of its own and writes there: twice it is abandoned,
+ * then it takes its place, and is taken back a little.  The first write behind a rewind
+ * into a shared page copies. */
+static void draft_once(struct scene *scene)
+{
+	static const struct quire_fork fork = {.source = "main", .target = "draft"};
+	const struct quire_segment segment = {
+		.request = 1, .label = "draft", .span = 1, .at = scene->length};
+	const struct quire_step step = {.segments = &segment,
+	                                .num_segments = 1,
+	                                .pre_forks = &fork,
+	                                .num_pre_forks = 1,
+	                                .flags = QUIRE_STEP_SPECULATIVE};
+	uint64_t ticket;
+
+	expect(quire_runtime_submit(scene->f.runtime, &step, &ticket) == QUIRE_OK,
+	       "a draft is taken");
+	if (scene->steps % 3 != 0) {
+		expect(quire_runtime_abandon(scene->f.runtime, ticket) == QUIRE_OK,
+		       "a draft is abandoned");
+		return;
+	}
+	expect(quire_runtime_promote(scene->f.runtime, ticket) == QUIRE_OK,
+	       "a draft is promoted");
+	expect(quire_runtime_rewind(scene->f.runtime, 1, "draft", 2, &scene->ticket) ==
+	               QUIRE_OK,
+	       "a rewind is taken");
+}
+
 static void reset(struct scene *scene)
 {
 	bool keep = scene->steps % 2 == 0;
@@ -132,6 +161,7 @@ static void run_steps(struct scene *scene, int n)
 		if (scene->length + SPAN > LENGTH_MAX)
 			reset(scene);
 		step_once(scene);
+		draft_once(scene);
 		/* Never more in flight than the warm-up had. */
 		if (i % scene->f.config.depth == 0) {
 			await(scene, scene->ticket, QUIRE_STAGE_RETIRED);
