@@ -19,8 +19,9 @@
 #define DELAY_POLLS 8
 #define DELAY_NS    50000
 
-/* Commands queued at least, and rows of all of them. */
+/* Commands queued, and the rows of all of them from which on it is the fewer. */
 #define QUEUED_MIN  64
+#define QUEUED_MAX  128
 #define QUEUED_ROWS (1 << 20)
 
 enum {
@@ -230,14 +231,11 @@ static int make_shape(const struct cmd_run *run, struct quire_shape *shape_out)
 	return check_memory(run, shape_out);
 }
 
-/* So many commands wait behind a held step, as far as their rows take a bounded room. */
+/* So many commands wait behind a held step, as far as their rows take a bounded room.  Cells
+ * of a much longer queue would be cold whenever they are used again. */
 static int32_t commands_max(int64_t rows_max)
 {
-	int64_t most = QUEUED_ROWS / rows_max;
-
-	return (int32_t)(most < QUEUED_MIN   ? QUEUED_MIN
-	                 : most > CMD_WINDOW ? CMD_WINDOW
-	                                     : most);
+	return QUEUED_ROWS / rows_max < QUEUED_MAX ? QUEUED_MIN : QUEUED_MAX;
 }
 
 static void make_config(const struct cmd_run *run, struct delays *delays,
