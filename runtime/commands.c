@@ -8,15 +8,6 @@
 
 #include <string.h>
 
-static uint64_t power_of_two_from(int32_t n)
-{
-	uint64_t power = 1;
-
-	while (power < (uint64_t)n)
-		power *= 2;
-	return power;
-}
-
 static void free_cells(struct quire_commands *commands, const struct quire_memory *memory)
 {
 	int64_t n = (int64_t)commands->mask + 1;
@@ -34,7 +25,7 @@ enum quire_status quire_commands_init(struct quire_commands *commands,
                                       const struct quire_runtime_config *config)
 {
 	const struct quire_memory *memory = &config->hooks.memory;
-	int64_t n = (int64_t)power_of_two_from(config->commands_max);
+	int64_t n = (int64_t)quire_power_of_two_from(config->commands_max);
 	int64_t rows = config->rows_max, tables = config->tables_max;
 
 	commands->mask = (uint64_t)n - 1;

@@ -11,7 +11,7 @@
  *
  * Who may write
  *   The planner alone.  What readers may be copying (a stream's shown list, up to its
- *   shown count) and what an undo log may bring back never changes: a list grows behind
+ *   shown count) and what a note may bring back never changes: a list grows behind
  *   its end, and moves to another block for every other change.  A block that is free
  *   again may be another stream's at once: a reader that still copies from it finds its
  *   stream's sequence count changed.  It may also read past a block's end, with a count

@@ -24,4 +24,15 @@ void *quire_memory_zeroed(const struct quire_memory *memory, int64_t n, size_t s
 void quire_memory_free(const struct quire_memory *memory, void *array, int64_t n,
                        size_t size);
 
+/* quire_power_of_two_from - the least power of two that is not less than n: a ring's
+ * size */
+static inline uint64_t quire_power_of_two_from(int64_t n)
+{
+	uint64_t power = 1;
+
+	while (power < (uint64_t)n)
+		power *= 2;
+	return power;
+}
+
 #endif

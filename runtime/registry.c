@@ -135,10 +135,8 @@ enum quire_status quire_registry_init(struct quire_registry *registry,
 {
 	int64_t requests = limits->requests_max;
 	int64_t streams = requests * limits->request_labels_max;
-	uint64_t buckets = 1;
+	uint64_t buckets = quire_power_of_two_from(2 * requests);
 
-	while (buckets < 2 * (uint64_t)requests)
-		buckets *= 2;
 	*registry = (struct quire_registry){
 		.requests_max = limits->requests_max,
 		.request_labels_max = limits->request_labels_max,

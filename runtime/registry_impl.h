@@ -142,7 +142,7 @@ struct quire_registry_limits {
 	int32_t request_labels_max;
 	int32_t changes_max; /* (step, length) pairs that a stream keeps */
 	int64_t pages_max;   /* of one stream */
-	int64_t lists_more;  /* lists that undo logs keep, beside one of each stream */
+	int64_t lists_more;  /* lists that notes keep, beside one of each stream */
 };
 
 enum quire_status quire_registry_init(struct quire_registry *registry,
@@ -216,7 +216,7 @@ static inline void quire_stream_rename_list(struct quire_registry *registry,
  * quire_stream_replace - another list in another block
  * @pages:   borrowed, n of them; may lie in the old list
  * @room:    pages that the block should hold, n or more
- * @kept:    the old block stays if it is this one: readers or an undo log have it
+ * @kept:    the old block stays if it is this one: readers or a note have it
  */
 void quire_stream_replace(struct quire_registry *registry, struct quire_stream *stream,
                           const int32_t *pages, int32_t n, int64_t room,

@@ -160,15 +160,6 @@ static int64_t streams_of_a_step(const struct quire_runtime_config *config)
 	return requests * config->request_labels_max;
 }
 
-static uint64_t power_of_two_from(int64_t n)
-{
-	uint64_t power = 1;
-
-	while (power < (uint64_t)n)
-		power *= 2;
-	return power;
-}
-
 /* Pieces of one block of memory, laid out twice: to find its size, and in it. */
 struct carver {
 	char *memory; /* NULL: sizes only */
@@ -217,10 +208,11 @@ static enum quire_status init_planner(struct quire_runtime *rt)
 	struct quire_planner *planner = &rt->planner;
 	struct carver carver = {0};
 
-	planner->met_mask = power_of_two_from(2 * (int64_t)rt->config.rows_max) - 1;
-	planner->taken_mask = power_of_two_from(rt->num_pages) - 1;
-	planner->notes_mask =
-		power_of_two_from(rt->config.depth * streams_of_a_step(&rt->config)) - 1;
+	planner->met_mask = quire_power_of_two_from(2 * (int64_t)rt->config.rows_max) - 1;
+	planner->taken_mask = quire_power_of_two_from(rt->num_pages) - 1;
+	planner->notes_mask = quire_power_of_two_from(rt->config.depth *
+	                                              streams_of_a_step(&rt->config)) -
+	                      1;
 	carve_planner(rt, &carver);
 	planner->bytes = carver.bytes;
 	planner->memory =
@@ -242,7 +234,7 @@ static enum quire_status init_entries(struct quire_runtime *rt)
 {
 	const struct quire_memory *memory = &rt->config.hooks.memory;
 	struct quire_entries *entries = &rt->entries;
-	uint64_t pages = power_of_two_from(rt->num_pages);
+	uint64_t pages = quire_power_of_two_from(rt->num_pages);
 	/* Plans that may wait, and as many releases again, before the planner has to
 	 * wait. */
 	uint64_t ring = 256;

@@ -8,10 +8,8 @@
 enum quire_status quire_tickets_init(struct quire_tickets *tickets, int32_t tickets_max,
                                      const struct quire_memory *memory)
 {
-	uint64_t n = 1;
+	uint64_t n = quire_power_of_two_from(tickets_max);
 
-	while (n < (uint64_t)tickets_max)
-		n *= 2;
 	tickets->mask = n - 1;
 	tickets->cells = quire_memory_zeroed(memory, (int64_t)n, sizeof(*tickets->cells));
 	if (tickets->cells == NULL)
