@@ -24,6 +24,7 @@ libquire_core_la_SOURCES += \
 	%D%/trace.c \
 	%D%/trace_impl.h \
 	%D%/trace_parse.c \
+	%D%/trace_parse_outcome.c \
 	%D%/trace_parse_step.c \
 	%D%/trace_read.c \
 	%D%/trace_write.c

@@ -126,6 +126,11 @@ enum quire_status quire_trace_check_header(const struct quire_trace_header *head
 			                   ", got %" PRId64,
 			                   field->scope, field->name, field->max, value);
 	}
+	if (header->row_pages_max < 0 || header->row_pages_max > INT32_MAX)
+		return quire_fault(refusal_out, failure, line,
+		                   "limits.row_pages must be an integer 1..%d, or left "
+		                   "out, got %" PRId64,
+		                   INT32_MAX, header->row_pages_max);
 	if (strcmp(header->layout, "MLA") == 0 && header->num_kv_heads != 1)
 		return quire_fault(refusal_out, failure, line,
 		                   "cache.num_kv_heads must be 1 where cache.layout is "
@@ -260,6 +265,45 @@ static enum quire_status check_base(const struct quire_trace_record *record,
 	return QUIRE_OK;
 }
 
+static enum quire_status check_prefix(const struct quire_trace_record *record,
+                                      struct quire_refusal *refusal_out)
+{
+	const struct quire_trace_prefix *prefix = &record->prefix;
+
+	if (prefix->tokens == 0)
+		return QUIRE_OK;
+	if (record->command.kind != QUIRE_COMMAND_OPEN)
+		return refuse(refusal_out, "prefix must stand in an open", -1);
+	if (prefix->tokens < 0 || prefix->tokens > QUIRE_SEQ_TOKENS_MAX)
+		return refuse(refusal_out, "prefix.tokens must be 1..2^31-1", -1);
+	for (int32_t i = 0; i < prefix->num_keys; i++) {
+		if (prefix->keys[i] < 0)
+			return refuse(refusal_out, "prefix.keys must be 0..2^63-1", i);
+	}
+	return QUIRE_OK;
+}
+
+static enum quire_status check_outcome(const struct quire_trace_record *record,
+                                       const struct quire_trace_header *header,
+                                       struct quire_refusal *refusal_out)
+{
+	const struct quire_trace_outcome *outcome = &record->outcome;
+	const struct quire_trace_times *times = &record->times;
+
+	if (record->has_times && (times->given_ns < 0 || times->decided_ns < 0))
+		return refuse(refusal_out, "times must be 0 or more", -1);
+	if (!record->has_outcome)
+		return QUIRE_OK;
+	if (strcmp(quire_status_name(outcome->status), "UNKNOWN") == 0)
+		return refuse(refusal_out, "outcome.status must be a known status", -1);
+	for (int32_t i = 0; outcome->has_pages && i < outcome->num_pages; i++) {
+		if (outcome->pages[i] < 0 || outcome->pages[i] >= header->num_pages)
+			return refuse(refusal_out,
+			              "outcome.pages must be 0..pool.num_pages-1", i);
+	}
+	return QUIRE_OK;
+}
+
 enum quire_status quire_trace_check_record(const struct quire_trace_record *record,
                                            const struct quire_trace_header *header,
                                            uint64_t last_id,
@@ -271,9 +315,8 @@ enum quire_status quire_trace_check_record(const struct quire_trace_record *reco
 	if (record->id != 0 && (record->id <= last_id || record->id > QUIRE_TRACE_ID_MAX))
 		return refuse(refusal_out,
 		              "id must be above the one before, at most 2^63-1", -1);
-	if (record->has_outcome &&
-	    strcmp(quire_status_name(record->outcome.status), "UNKNOWN") == 0)
-		return refuse(refusal_out, "outcome.status must be a known status", -1);
+	QUIRE_TRY(check_prefix(record, refusal_out));
+	QUIRE_TRY(check_outcome(record, header, refusal_out));
 	switch (command->kind) {
 	case QUIRE_COMMAND_SUBMIT:
 		status = check_step(command->step, header, refusal_out);

@@ -20,6 +20,7 @@
 #include <quire/runtime/status.h>
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -48,6 +49,7 @@ struct quire_trace_header {
 	int64_t request_labels_max; /* most labels of one request */
 	int64_t tables_max;         /* most tables of one step */
 	int64_t table_pages_max;    /* most pages of one table */
+	int64_t row_pages_max;      /* most pages of one row; 0: as many as a table */
 	char source[256]; /* where the trace comes from, for people; may be empty */
 };
 
@@ -57,6 +59,28 @@ struct quire_trace_outcome {
 	int64_t detail;  /* pages_short of NO_PAGES, got of STALE, otherwise 0 */
 	uint64_t digest; /* of the plan, when has_digest */
 	bool has_digest;
+	/* What refused it is not in the trace (its built-in work): a replay leaves it
+	 * out. */
+	bool is_outside;
+	bool has_pages;
+	int32_t num_pages;
+	const int32_t *pages; /* that the step took, in take order; lent as a command is */
+};
+
+/* When it was, in nanoseconds since the recording began. */
+struct quire_trace_times {
+	int64_t given_ns;
+	int64_t decided_ns; /* by the planner */
+	int64_t issued_ns;  /* of a step that was; otherwise -1 */
+};
+
+/* Names of a request's prompt, known when it is opened; no outcome hangs on them.  Key i
+ * names its first (i + 1) * tokens tokens, the last one all of them where they are
+ * fewer. */
+struct quire_trace_prefix {
+	int64_t tokens; /* 1..QUIRE_SEQ_TOKENS_MAX; 0: there are no names */
+	int32_t num_keys;
+	const int64_t *keys; /* 0 or more; lent as a command is */
 };
 
 struct quire_trace_record {
@@ -68,8 +92,20 @@ struct quire_trace_record {
 	 * it?  0: none. */
 	bool has_base;
 	uint64_t base;
+	struct quire_trace_prefix prefix; /* of an open */
 	bool has_outcome;
 	struct quire_trace_outcome outcome;
+	bool has_times;
+	struct quire_trace_times times;
+};
+
+/* Where a trace goes that is no file by name. */
+struct quire_trace_output {
+	/* Takes all bytes, in order.  Anything but QUIRE_OK ends the writer: its
+	 * functions answer QUIRE_IO from then on. */
+	enum quire_status (*write)(void *argument, const void *bytes, size_t n);
+	void *argument; /* kept until the writer is ended */
+	bool compress;  /* zstd, a frame at each flush */
 };
 
 struct quire_trace_reader;
@@ -77,7 +113,7 @@ struct quire_trace_writer;
 
 /*
  * quire_trace_open - open a plan trace and read its header
- * @path:    borrowed; "-" is standard input
+ * @path:    borrowed; "-" is standard input; zstd is found by content
  * @reader_out: given; end it with quire_trace_close
  * @refusal_out: filled on refusal {what, line}; NULL allowed
  * Returns:  QUIRE_OK; QUIRE_IO: cannot be read; QUIRE_FORMAT: empty, not a plan trace,
@@ -110,13 +146,21 @@ QUIRE_API void quire_trace_close(struct quire_trace_reader *reader);
 
 /*
  * quire_trace_create - write a plan trace beside @path under a temporary name
- * @path:    borrowed; "-" is standard output
+ * @path:    borrowed; "-" is standard output; one that ends in ".zst" is compressed
  * @header:  borrowed; checked as the reader checks it
  * @writer_out: given; end it with quire_trace_commit or quire_trace_discard
  * Returns:  QUIRE_OK; QUIRE_INVALID {what: the field}; QUIRE_IO; QUIRE_NO_MEMORY.
  */
 QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_trace_create(
 	const char *path, const struct quire_trace_header *header,
+	struct quire_trace_writer **writer_out, struct quire_refusal *refusal_out);
+
+/*
+ * quire_trace_create_to - the same, to a function
+ * @output:  borrowed
+ */
+QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_trace_create_to(
+	const struct quire_trace_output *output, const struct quire_trace_header *header,
 	struct quire_trace_writer **writer_out, struct quire_refusal *refusal_out);
 
 /*
@@ -128,14 +172,23 @@ QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_trace_write(
 	struct quire_refusal *refusal_out);
 
 /*
+ * quire_trace_flush - hand out all that was written so far; of a compressed trace a frame
+ * ends here, and a reader has every line of it though nothing else follows
+ * Returns:  QUIRE_OK; QUIRE_IO.
+ */
+QUIRE_API QUIRE_MUST_CHECK enum quire_status
+quire_trace_flush(struct quire_trace_writer *writer, struct quire_refusal *refusal_out);
+
+/*
  * quire_trace_commit - flush, and give the file its name in one step; ends the writer
  * @writer:  given
  * Returns:  QUIRE_OK; QUIRE_IO: nothing was written over, the temporary file is removed.
+ *           A writer to a function only flushes.
  */
 QUIRE_API QUIRE_MUST_CHECK enum quire_status
 quire_trace_commit(struct quire_trace_writer *writer, struct quire_refusal *refusal_out);
 
-/* quire_trace_discard - remove what was written; @writer: given, NULL is a no-op */
+/* quire_trace_discard - remove what was written to a file; @writer: given, NULL is a no-op */
 QUIRE_API void quire_trace_discard(struct quire_trace_writer *writer);
 
 #ifdef __cplusplus

@@ -63,6 +63,19 @@ static enum quire_status check_format(const struct quire_json *json)
 	return status;
 }
 
+/* The one limit that may be left out. */
+static enum quire_status parse_row_pages(const struct quire_json *json,
+                                         struct quire_trace_header *header)
+{
+	const json_t *limits = json_object_get(json->root, "limits");
+	const json_t *value = json_object_get(limits, "row_pages");
+
+	if (value == NULL)
+		return QUIRE_OK;
+	return quire_json_int(json, value, QUIRE_FIELD_OF("limits", "row_pages"), 1,
+	                      INT32_MAX, &header->row_pages_max);
+}
+
 static enum quire_status parse_fields(const struct quire_json *json,
                                       struct quire_trace_header *header)
 {
@@ -77,7 +90,7 @@ static enum quire_status parse_fields(const struct quire_json *json,
 		if (status != QUIRE_OK)
 			return status;
 	}
-	return QUIRE_OK;
+	return parse_row_pages(json, header);
 }
 
 static enum quire_status parse_source(const struct quire_json *json,
@@ -261,64 +274,28 @@ static enum quire_status parse_command(struct quire_trace_reader *reader,
 	                   name);
 }
 
-static bool parse_status(const char *name, enum quire_status *status_out)
+/* The names of an open's prompt. */
+static enum quire_status parse_prefix(struct quire_trace_reader *reader,
+                                      struct quire_trace_prefix *prefix)
 {
-	static const struct {
-		const char *name;
-		enum quire_status status;
-	} names[] = {
-#define STATUS_NAME(name, value, text) {#name, QUIRE_##name},
-		QUIRE_STATUS_LIST(STATUS_NAME)
-#undef STATUS_NAME
-	};
+	const struct quire_json *json = &reader->json;
+	const json_t *object = json_object_get(json->root, "prefix");
+	enum quire_status status;
 
-	for (size_t i = 0; i < LENGTH(names); i++) {
-		if (strcmp(names[i].name, name) == 0) {
-			*status_out = names[i].status;
-			return true;
-		}
-	}
-	return false;
-}
-
-/* Exactly 16 lower-case hexadecimal digits. */
-static bool parse_digest(const char *text, uint64_t *digest_out)
-{
-	if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
-		return false;
-	*digest_out = strtoull(text, NULL, 16);
-	return true;
-}
-
-static enum quire_status parse_outcome(const struct quire_json *json,
-                                       struct quire_trace_outcome *outcome)
-{
-	const json_t *object = json_object_get(json->root, "outcome");
-	const json_t *detail = json_object_get(object, "detail");
-	const json_t *digest = json_object_get(object, "digest");
-	const char *text;
-	enum quire_status status =
-		quire_json_object(json, object, QUIRE_FIELD("outcome"));
-
+	if (object == NULL)
+		return QUIRE_OK;
+	status = quire_json_object(json, object, QUIRE_FIELD("prefix"));
 	if (status == QUIRE_OK)
-		status =
-			quire_json_string(json, json_object_get(object, "status"),
-		                          QUIRE_FIELD_OF("outcome", "status"), 64, &text);
-	if (status == QUIRE_OK && !parse_status(text, &outcome->status))
-		return quire_fault(
-			json->refusal_out, QUIRE_FORMAT, json->line,
-			"outcome.status must be the name of a status, got \"%s\"", text);
-	if (status == QUIRE_OK && detail != NULL)
-		status = quire_json_int(json, detail, QUIRE_FIELD_OF("outcome", "detail"),
-		                        INT64_MIN, INT64_MAX, &outcome->detail);
-	if (status != QUIRE_OK || digest == NULL)
-		return status;
-	outcome->has_digest = true;
-	if (!json_is_string(digest) ||
-	    !parse_digest(json_string_value(digest), &outcome->digest))
-		return quire_fault(json->refusal_out, QUIRE_FORMAT, json->line,
-		                   "outcome.digest must be a string of 16 digits 0-9a-f");
-	return QUIRE_OK;
+		status = quire_json_int(json, json_object_get(object, "tokens"),
+		                        QUIRE_FIELD_OF("prefix", "tokens"), 1,
+		                        QUIRE_SEQ_TOKENS_MAX, &prefix->tokens);
+	if (status == QUIRE_OK)
+		status = quire_trace_parse_numbers(
+			json, json_object_get(object, "keys"),
+			&(const struct quire_trace_number_list){"prefix.keys", INT64_MAX},
+			&reader->keys, &prefix->num_keys);
+	prefix->keys = reader->keys.numbers;
+	return status;
 }
 
 static enum quire_status parse_id(const struct quire_trace_reader *reader,
@@ -357,9 +334,10 @@ enum quire_status quire_trace_parse_record(struct quire_trace_reader *reader,
 		status = parse_id(reader, &record->id);
 	if (status == QUIRE_OK && record->command.kind == QUIRE_COMMAND_SUBMIT)
 		status = quire_trace_parse_base(reader, record);
-	record->has_outcome = json_object_get(json->root, "outcome") != NULL;
-	if (status == QUIRE_OK && record->has_outcome)
-		status = parse_outcome(json, &record->outcome);
+	if (status == QUIRE_OK && record->command.kind == QUIRE_COMMAND_OPEN)
+		status = parse_prefix(reader, &record->prefix);
+	if (status == QUIRE_OK)
+		status = quire_trace_parse_outcome(reader, record);
 	if (status == QUIRE_OK)
 		status = quire_json_finish(json);
 	if (status == QUIRE_OK && record->id != 0)

@@ -108,5 +108,7 @@ void quire_trace_close(struct quire_trace_reader *reader)
 	quire_json_drop(&reader->json);
 	quire_lines_close(&reader->lines);
 	free(reader->segments);
+	free(reader->pages.numbers);
+	free(reader->keys.numbers);
 	free(reader);
 }

@@ -3,6 +3,7 @@
 
 #include "plans/target_impl.h"
 #include "plans/trace_impl.h"
+#include "runtime/refuse_impl.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,25 +17,39 @@
 struct quire_trace_writer {
 	struct quire_trace_header header;
 	uint64_t last_id;
-	struct quire_target target;
-	int failure; /* errno of the first write that failed; 0: none */
+	struct quire_trace_output output;
+	struct quire_target target; /* where `output` writes to, when `to_target` */
+	bool to_target;
+	enum quire_status failure; /* QUIRE_IO: a write failed */
+	int error;                 /* errno of it; 0: not known */
 	size_t used;
 	char buffer[BUFFER_BYTES];
 };
 
+static enum quire_status write_target(void *argument, const void *bytes, size_t n)
+{
+	struct quire_trace_writer *writer = argument;
+	const char *at = bytes;
+
+	while (n > 0) {
+		ssize_t put = write(writer->target.fd, at, n);
+
+		if (put <= 0 && (put == 0 || errno != EINTR)) {
+			writer->error = put == 0 ? EIO : errno;
+			return QUIRE_IO;
+		}
+		at += put > 0 ? put : 0;
+		n -= put > 0 ? (size_t)put : 0;
+	}
+	return QUIRE_OK;
+}
+
 static void flush(struct quire_trace_writer *writer)
 {
-	size_t done = 0;
-
-	while (done < writer->used && writer->failure == 0) {
-		ssize_t put = write(writer->target.fd, writer->buffer + done,
-		                    writer->used - done);
-
-		if (put > 0)
-			done += (size_t)put;
-		else if (put == 0 || errno != EINTR)
-			writer->failure = put == 0 ? EIO : errno;
-	}
+	if (writer->failure == QUIRE_OK && writer->used > 0 &&
+	    writer->output.write(writer->output.argument, writer->buffer, writer->used) !=
+	            QUIRE_OK)
+		writer->failure = QUIRE_IO;
 	writer->used = 0;
 }
 
@@ -121,9 +136,30 @@ static void put_header(struct quire_trace_writer *writer)
 		if (field->offset == offsetof(struct quire_trace_header, num_pages))
 			put(writer, header->sink ? ",\"sink\":true" : ",\"sink\":false");
 	}
+	if (header->row_pages_max != 0) {
+		put(writer, ",\"row_pages\":");
+		put_i64(writer, header->row_pages_max);
+	}
 	put(writer, "},\"source\":");
 	put_string(writer, header->source);
 	put(writer, "}\n");
+}
+
+/* A writer that writes nowhere yet. */
+static enum quire_status create(const struct quire_trace_header *header,
+                                struct quire_trace_writer **writer_out,
+                                struct quire_refusal *refusal_out)
+{
+	struct quire_trace_writer *writer;
+
+	QUIRE_TRY(quire_trace_check_header(header, QUIRE_INVALID, 0, refusal_out));
+	writer = calloc(1, sizeof(*writer));
+	if (writer == NULL)
+		return quire_fault(refusal_out, QUIRE_NO_MEMORY, 0,
+		                   "no memory for a writer");
+	writer->header = *header;
+	*writer_out = writer;
+	return QUIRE_OK;
 }
 
 enum quire_status quire_trace_create(const char *path,
@@ -132,23 +168,30 @@ enum quire_status quire_trace_create(const char *path,
                                      struct quire_refusal *refusal_out)
 {
 	struct quire_trace_writer *writer;
-	enum quire_status status =
-		quire_trace_check_header(header, QUIRE_INVALID, 0, refusal_out);
+	enum quire_status status;
 
-	if (status != QUIRE_OK)
-		return status;
-	writer = calloc(1, sizeof(*writer));
-	if (writer == NULL)
-		return quire_fault(refusal_out, QUIRE_NO_MEMORY, 0,
-		                   "no memory for a writer");
-	writer->header = *header;
+	QUIRE_TRY(create(header, &writer, refusal_out));
 	status = quire_target_open(&writer->target, path, refusal_out);
 	if (status != QUIRE_OK) {
 		free(writer);
 		return status;
 	}
+	writer->to_target = true;
+	writer->output = (struct quire_trace_output){.write = write_target,
+	                                             .argument = writer};
 	put_header(writer);
 	*writer_out = writer;
+	return QUIRE_OK;
+}
+
+enum quire_status quire_trace_create_to(const struct quire_trace_output *output,
+                                        const struct quire_trace_header *header,
+                                        struct quire_trace_writer **writer_out,
+                                        struct quire_refusal *refusal_out)
+{
+	QUIRE_TRY(create(header, writer_out, refusal_out));
+	(*writer_out)->output = *output;
+	put_header(*writer_out);
 	return QUIRE_OK;
 }
 
@@ -296,6 +339,44 @@ static void put_command(struct quire_trace_writer *writer,
 	}
 }
 
+static void put_pages(struct quire_trace_writer *writer,
+                      const struct quire_trace_outcome *outcome)
+{
+	put(writer, ",\"pages\":[");
+	for (int32_t i = 0; i < outcome->num_pages; i++) {
+		put(writer, i > 0 ? "," : "");
+		put_i64(writer, outcome->pages[i]);
+	}
+	put(writer, "]");
+}
+
+static void put_prefix(struct quire_trace_writer *writer,
+                       const struct quire_trace_prefix *prefix)
+{
+	put(writer, ",\"prefix\":{\"tokens\":");
+	put_i64(writer, prefix->tokens);
+	put(writer, ",\"keys\":[");
+	for (int32_t i = 0; i < prefix->num_keys; i++) {
+		put(writer, i > 0 ? "," : "");
+		put_i64(writer, prefix->keys[i]);
+	}
+	put(writer, "]}");
+}
+
+static void put_times(struct quire_trace_writer *writer,
+                      const struct quire_trace_times *times)
+{
+	put(writer, ",\"times\":[");
+	put_i64(writer, times->given_ns);
+	put(writer, ",");
+	put_i64(writer, times->decided_ns);
+	if (times->issued_ns >= 0) {
+		put(writer, ",");
+		put_i64(writer, times->issued_ns);
+	}
+	put(writer, "]");
+}
+
 static void put_outcome(struct quire_trace_writer *writer,
                         const struct quire_trace_outcome *outcome)
 {
@@ -312,6 +393,10 @@ static void put_outcome(struct quire_trace_writer *writer,
 		put(writer, digest);
 		put(writer, "\"");
 	}
+	if (outcome->is_outside)
+		put(writer, ",\"outside\":true");
+	if (outcome->has_pages)
+		put_pages(writer, outcome);
 	put(writer, "}");
 }
 
@@ -326,15 +411,21 @@ static void put_record(struct quire_trace_writer *writer,
 		put_u64(writer, record->id);
 	}
 	put_command(writer, record);
+	if (record->prefix.tokens != 0)
+		put_prefix(writer, &record->prefix);
 	if (record->has_outcome)
 		put_outcome(writer, &record->outcome);
+	if (record->has_times)
+		put_times(writer, &record->times);
 	put(writer, "}\n");
 }
 
 static enum quire_status refuse_failure(const struct quire_trace_writer *writer,
                                         struct quire_refusal *refusal_out)
 {
-	errno = writer->failure;
+	if (!writer->to_target)
+		return quire_fault(refusal_out, QUIRE_IO, 0, "cannot write the trace");
+	errno = writer->error;
 	return quire_fault(refusal_out, QUIRE_IO, 0, "cannot write to \"%s\": %m",
 	                   writer->target.name);
 }
@@ -343,29 +434,32 @@ enum quire_status quire_trace_write(struct quire_trace_writer *writer,
                                     const struct quire_trace_record *record,
                                     struct quire_refusal *refusal_out)
 {
-	enum quire_status status = quire_trace_check_record(record, &writer->header,
-	                                                    writer->last_id, refusal_out);
-
-	if (status != QUIRE_OK)
-		return status;
+	QUIRE_TRY(quire_trace_check_record(record, &writer->header, writer->last_id,
+	                                   refusal_out));
 	put_record(writer, record);
 	if (record->id != 0)
 		writer->last_id = record->id;
-	return writer->failure == 0 ? QUIRE_OK : refuse_failure(writer, refusal_out);
+	return writer->failure == QUIRE_OK ? QUIRE_OK
+	                                   : refuse_failure(writer, refusal_out);
+}
+
+enum quire_status quire_trace_flush(struct quire_trace_writer *writer,
+                                    struct quire_refusal *refusal_out)
+{
+	flush(writer);
+	return writer->failure == QUIRE_OK ? QUIRE_OK
+	                                   : refuse_failure(writer, refusal_out);
 }
 
 enum quire_status quire_trace_commit(struct quire_trace_writer *writer,
                                      struct quire_refusal *refusal_out)
 {
-	enum quire_status status;
+	enum quire_status status = quire_trace_flush(writer, refusal_out);
 
-	flush(writer);
-	if (writer->failure != 0) {
-		status = refuse_failure(writer, refusal_out);
-		quire_target_discard(&writer->target);
-	} else {
+	if (writer->to_target && status == QUIRE_OK)
 		status = quire_target_commit(&writer->target, refusal_out);
-	}
+	else if (writer->to_target)
+		quire_target_discard(&writer->target);
 	free(writer);
 	return status;
 }
@@ -374,6 +468,7 @@ void quire_trace_discard(struct quire_trace_writer *writer)
 {
 	if (writer == NULL)
 		return;
-	quire_target_discard(&writer->target);
+	if (writer->to_target)
+		quire_target_discard(&writer->target);
 	free(writer);
 }
