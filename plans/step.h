@@ -152,6 +152,10 @@ typedef void (*quire_done_function)(void *argument, uint64_t ticket,
 #define QUIRE_STEP_COPY_FORKS (1u << 2)
 /* Planned and held until promoted or abandoned. */
 #define QUIRE_STEP_SPECULATIVE (1u << 3)
+/* All of them. */
+#define QUIRE_STEP_FLAGS                                                     \
+	(QUIRE_STEP_NO_COMMIT | QUIRE_STEP_NO_WAIT | QUIRE_STEP_COPY_FORKS | \
+	 QUIRE_STEP_SPECULATIVE)
 
 struct quire_step {
 	/* At least 1, a stream in one of them at most.  Inside a label theirs is the order

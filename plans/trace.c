@@ -216,11 +216,6 @@ static enum quire_status check_forks(const struct quire_fork *forks, int32_t num
 	return QUIRE_OK;
 }
 
-/* Every flag has a field. */
-#define FLAGS                                                                \
-	(QUIRE_STEP_NO_COMMIT | QUIRE_STEP_NO_WAIT | QUIRE_STEP_COPY_FORKS | \
-	 QUIRE_STEP_SPECULATIVE)
-
 static enum quire_status check_step(const struct quire_step *step,
                                     const struct quire_trace_header *header,
                                     struct quire_refusal *refusal_out)
@@ -231,7 +226,7 @@ static enum quire_status check_step(const struct quire_step *step,
 		return refuse(refusal_out, "step must be given", -1);
 	if (step->num_segments < 1 || step->num_segments > header->rows_max)
 		return refuse(refusal_out, "num_segments must be 1..limits.rows", -1);
-	if ((step->flags & ~FLAGS) != 0)
+	if ((step->flags & ~QUIRE_STEP_FLAGS) != 0)
 		return refuse(refusal_out, "flags must be known ones", -1);
 	if ((step->bucket_tokens != 0 || step->bucket_rows != 0) &&
 	    (step->bucket_tokens < 1 || step->bucket_tokens > QUIRE_TOKENS_MAX ||

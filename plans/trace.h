@@ -67,6 +67,14 @@ struct quire_trace_outcome {
 	const int32_t *pages; /* that the step took, in take order; lent as a command is */
 };
 
+/* The detail of an outcome. */
+static inline int64_t quire_trace_detail(const struct quire_refusal *refusal)
+{
+	if (refusal->status == QUIRE_NO_PAGES)
+		return refusal->pages_short;
+	return refusal->status == QUIRE_STALE ? refusal->got : 0;
+}
+
 /* When it was, in nanoseconds since the recording began. */
 struct quire_trace_times {
 	int64_t given_ns;

@@ -191,10 +191,7 @@ static enum quire_status check_form(struct quire_runtime *rt,
                                     const struct quire_command_cell *cell,
                                     struct quire_refusal *refusal)
 {
-	const uint32_t known = QUIRE_STEP_NO_COMMIT | QUIRE_STEP_NO_WAIT |
-	                       QUIRE_STEP_COPY_FORKS | QUIRE_STEP_SPECULATIVE;
-
-	if ((cell->flags & ~known) != 0)
+	if ((cell->flags & ~QUIRE_STEP_FLAGS) != 0)
 		return quire_refuse_what(refusal, QUIRE_INVALID, "flags: unknown bits");
 	QUIRE_TRY(check_event(rt, cell->wait_event,
 	                      "wait_event: of another device than the cache's", refusal));

@@ -281,6 +281,12 @@ static bool is_speculative(const struct quire_command *command)
 	       (command->step->flags & QUIRE_STEP_SPECULATIVE) != 0;
 }
 
+/* When a command is given; 0 where nobody records it.  Under the lock. */
+static int64_t stamp(const struct quire_commands *commands)
+{
+	return commands->clock == NULL ? 0 : quire_hooks_now(commands->clock);
+}
+
 /* Under the lock: the names, then all that has no name. */
 static enum quire_status fill_cell(struct quire_commands *commands,
                                    struct quire_command_cell *cell,
@@ -297,6 +303,8 @@ static enum quire_status fill_cell(struct quire_commands *commands,
 	cell->request = command->request;
 	cell->keep_pages = command->keep_pages;
 	cell->tokens = command->tokens;
+	cell->given_ns = stamp(commands);
+	cell->client = commands->clock == NULL ? 0 : quire_this_thread();
 	return QUIRE_OK;
 }
 
@@ -340,11 +348,14 @@ static uint64_t unresolved_below(struct quire_commands *commands, uint64_t ticke
 static void set_fate(struct quire_commands *commands, struct quire_tickets *tickets,
                      uint64_t ticket, enum quire_fate fate)
 {
+	struct quire_ticket_cell *cell = quire_ticket_cell(tickets, ticket);
+
+	if (quire_ticket_of(tickets, ticket) != ticket)
+		return;
+	cell->fate_ns = stamp(commands);
 	/* Pairs with the acquire in the planner. */
-	if (quire_ticket_of(tickets, ticket) == ticket)
-		atomic_store_explicit(&quire_ticket_cell(tickets, ticket)->fate,
-		                      commands->position * 4 + fate,
-		                      memory_order_release);
+	atomic_store_explicit(&cell->fate, commands->position * 4 + fate,
+	                      memory_order_release);
 }
 
 /* Who is promoted and rests on nobody any more cannot be abandoned any more. */

@@ -25,6 +25,7 @@
  * client that sees it may fill the cells before it again.
  */
 #include "runtime/tickets_impl.h"
+#include "runtime/wake_impl.h"
 
 #include <quire/plans/plan.h>
 #include <quire/plans/step.h>
@@ -61,6 +62,8 @@ struct quire_command_cell {
 	int32_t label;
 	int32_t keep_pages;
 	int32_t tokens;
+	int64_t given_ns; /* of a recorded command: when, ... */
+	uint64_t client;  /* ... and by which thread */
 	uint64_t base; /* of a speculative step: what it rests on; 0: none */
 	int32_t num_segments;
 	int32_t num_combined;
@@ -110,6 +113,9 @@ struct quire_commands {
 	struct quire_segment_in *segments;
 	struct quire_combined_ids *combined;
 	uint64_t mask;
+	/* Commands are recorded, with times of this clock; NULL: they are not.  Under the
+	 * lock. */
+	const struct quire_hooks *clock;
 	uint64_t position; /* of the newest command of either lane; under the lock */
 	/* Position of the newest command of the ordinary lane that was no speculative
 	 * submit; under the lock. */
@@ -158,6 +164,17 @@ struct quire_command_cell *quire_commands_front(struct quire_commands *commands)
 
 /* Done with the front.  Planner only. */
 void quire_commands_pop(struct quire_commands *commands);
+
+/* The clock that a program gave, or its own. */
+static inline int64_t quire_hooks_now(const struct quire_hooks *hooks)
+{
+	return hooks->now_ns == NULL ? quire_now_ns()
+	                             : hooks->now_ns(hooks->now_argument);
+}
+
+/* The number of this thread (threads.c): threads are numbered when they are first
+ * asked for. */
+uint64_t quire_this_thread(void);
 
 /* The id of a label that some command named; -1: none did.  Any thread. */
 int32_t quire_labels_find(const struct quire_labels *labels, const char *name);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
+#include "runtime/record_impl.h"
 #include "runtime/refuse_impl.h"
 #include "runtime/runtime_impl.h"
 
@@ -165,8 +166,13 @@ static bool publish(struct quire_runtime *rt)
 		quire_count(&executor->wait_ns, (uint64_t)executor->waited_ns);
 		executor->waited_ns = 0;
 		/* The numbers first: who waited for a ticket finds them there. */
-		for (uint64_t step = retired + 1; step <= executor->retired; step++)
-			complete(rt, &executor->steps[step_place(rt, step)]);
+		for (uint64_t step = retired + 1; step <= executor->retired; step++) {
+			const struct quire_issued *issued =
+				&executor->steps[step_place(rt, step)];
+
+			quire_record_retired(rt, step, issued->ticket);
+			complete(rt, issued);
+		}
 		quire_wake_all(&rt->client_wake);
 	}
 	return executor->uploaded != uploaded || executor->retired != retired;
@@ -314,6 +320,12 @@ static enum quire_status finish_plan(struct quire_runtime *rt, uint64_t step)
 	return quire_event_notify(done, wake_executor, rt);
 }
 
+/* Does anybody want the digests of plans? */
+static bool digests(struct quire_runtime *rt)
+{
+	return rt->config.digests || quire_record_digests(rt);
+}
+
 static void issue(struct quire_runtime *rt, const struct quire_entry *entry)
 {
 	struct quire_executor *executor = &rt->executor;
@@ -323,21 +335,23 @@ static void issue(struct quire_runtime *rt, const struct quire_entry *entry)
 	                                    .done = slot->done,
 	                                    .done_argument = slot->done_argument};
 
+	if (digests(rt)) /* seen with the stage: see quire_ticket_advance */
+		atomic_store_explicit(&cell->digest, quire_plan_digest(&slot->plan),
+		                      memory_order_relaxed);
 	if (quire_runtime_failed(rt) != NULL) {
+		quire_record_issued(rt, entry);
 		complete(rt, &issued);
 		quire_wake_all(&rt->client_wake);
 		return;
 	}
 	QUIRE_ASSERT(entry->step == executor->issued + 1);
-	if (rt->config.digests) /* seen with the stage: see quire_ticket_advance */
-		atomic_store_explicit(&cell->digest, quire_plan_digest(&slot->plan),
-		                      memory_order_relaxed);
 	executor->steps[step_place(rt, entry->step)] = issued;
 	queue_plan(rt, slot, entry);
 	if (finish_plan(rt, entry->step) != QUIRE_OK)
 		quire_runtime_fail_step(rt, entry->ticket, QUIRE_DEVICE,
 		                        "recording a step's event");
 	executor->issued = entry->step;
+	quire_record_issued(rt, entry);
 	/* Pairs with the acquire of whoever reads it. */
 	atomic_store_explicit(&rt->numbers.issued_step, entry->step,
 	                      memory_order_release);

@@ -41,14 +41,17 @@ enum quire_report_kind {
 	QUIRE_REPORT_THREAD_ENDED,   /* ... and before it is gone; text: which */
 	QUIRE_REPORT_FAILED,         /* once; text: what failed */
 	QUIRE_REPORT_SHUTDOWN,       /* text: "draining" or "cancelling" */
+	/* A recording has ended by itself (record.h); text: why, lent until this
+	 * returns. */
+	QUIRE_REPORT_RECORDING_ENDED,
 };
 
 /* Something rare. */
 struct quire_report {
 	enum quire_report_kind kind;
-	enum quire_status status; /* FAILED: how; otherwise QUIRE_OK */
-	const char *text;         /* static; never NULL */
-	uint64_t ticket;          /* FAILED: of the step concerned; 0: of none */
+	enum quire_status status; /* FAILED, RECORDING_ENDED: how; otherwise QUIRE_OK */
+	const char *text;         /* static but where it is said; never NULL */
+	uint64_t ticket;          /* of the step concerned; 0: of none */
 };
 
 struct quire_hooks {

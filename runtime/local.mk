@@ -5,6 +5,7 @@ nobase_quireinclude_HEADERS += \
 	%D%/runtime_config.h \
 	%D%/hooks.h \
 	%D%/limits.h \
+	%D%/record.h \
 	%D%/runtime.h \
 	%D%/stats.h \
 	%D%/status.h
@@ -27,6 +28,10 @@ libquire_core_la_SOURCES += \
 	%D%/memory_impl.h \
 	%D%/planner.c \
 	%D%/planner_impl.h \
+	%D%/record.c \
+	%D%/record_impl.h \
+	%D%/record_lines.c \
+	%D%/record_thread.c \
 	%D%/refuse_impl.h \
 	%D%/registry.c \
 	%D%/registry_impl.h \
@@ -37,6 +42,7 @@ libquire_core_la_SOURCES += \
 	%D%/status.c \
 	%D%/streams.c \
 	%D%/threads.c \
+	%D%/timeline.c \
 	%D%/tickets.c \
 	%D%/tickets_impl.h \
 	%D%/wake.c \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
+#include "runtime/record_impl.h"
 #include "runtime/refuse_impl.h"
 #include "runtime/runtime_impl.h"
 
@@ -35,6 +36,12 @@ static void count_end(struct quire_planner *planner, enum quire_status status)
 		quire_count(&planner->refusals, 1);
 }
 
+static bool is_speculative(const struct quire_command_cell *cell)
+{
+	return cell->kind == QUIRE_COMMAND_SUBMIT &&
+	       (cell->flags & QUIRE_STEP_SPECULATIVE) != 0;
+}
+
 /* The command's outcome is known: tell it, and be done with the command.  A step that may
  * still run, or be abandoned, is PLANNED. */
 static void decide(struct quire_runtime *rt, const struct quire_outcome *outcome,
@@ -49,6 +56,8 @@ static void decide(struct quire_runtime *rt, const struct quire_outcome *outcome
 
 	*to = *outcome;
 	to->base = cell->base;
+	quire_record_command(rt, cell, to,
+	                     stage == QUIRE_STAGE_RETIRED || !is_speculative(cell));
 	quire_count(&planner->commands, 1);
 	if (stage == QUIRE_STAGE_RETIRED)
 		count_end(planner, outcome->refusal.status);
@@ -72,12 +81,6 @@ static enum quire_fate fate_of(struct quire_runtime *rt, uint64_t ticket,
 	if (position_out != NULL)
 		*position_out = fate / 4;
 	return fate % 4;
-}
-
-static bool is_speculative(const struct quire_command_cell *cell)
-{
-	return cell->kind == QUIRE_COMMAND_SUBMIT &&
-	       (cell->flags & QUIRE_STEP_SPECULATIVE) != 0;
 }
 
 /* The command is refused.  Of a speculative step that is not the last word: it keeps its
@@ -110,14 +113,6 @@ static void end_command(struct quire_runtime *rt, const struct quire_refusal *re
 	decide(rt, &outcome, QUIRE_STAGE_RETIRED);
 }
 
-static void decide_ok(struct quire_runtime *rt, int32_t pages_released)
-{
-	const struct quire_outcome outcome = {.refusal.what = "",
-	                                      .pages_released = pages_released};
-
-	decide(rt, &outcome, QUIRE_STAGE_RETIRED);
-}
-
 static const struct quire_refusal abandoned = {
 	.status = QUIRE_ABANDONED,
 	.what = "",
@@ -140,9 +135,12 @@ static void wait_over(struct quire_runtime *rt)
 {
 	struct quire_planner *planner = &rt->planner;
 
-	if (planner->wait_since_ns != 0)
-		quire_count(planner->wait_counter,
-		            (uint64_t)(quire_runtime_now(rt) - planner->wait_since_ns));
+	if (planner->wait_since_ns == 0)
+		return;
+	quire_count(planner->wait_counter,
+	            (uint64_t)(planner->move_ns - planner->wait_since_ns));
+	quire_record_wait(rt, planner->wait_since_ns,
+	                  planner->wait_counter == &planner->page_wait_ns);
 	planner->wait_since_ns = 0;
 }
 
@@ -362,9 +360,11 @@ static void end_speculative(struct quire_runtime *rt, uint64_t ticket,
 	if (quire_runtime_failed(rt) != NULL) {
 		/* Pairs with the acquire in quire_outcome_read. */
 		atomic_store_explicit(&cell->failed, true, memory_order_release);
+		quire_record_fate(rt, ticket, QUIRE_EVENT_FAILED);
 	} else {
 		atomic_store_explicit(&cell->abandoned, true, memory_order_relaxed);
 		count_end(&rt->planner, QUIRE_ABANDONED);
+		quire_record_fate(rt, ticket, QUIRE_EVENT_ABANDONED);
 	}
 	quire_end_step(rt, ticket, done, done_argument);
 }
@@ -505,6 +505,7 @@ static void end_refused(struct quire_runtime *rt, const struct quire_refused *re
 	const struct quire_ticket_cell *cell =
 		quire_ticket_cell(&rt->tickets, refused->ticket);
 
+	quire_record_fate(rt, refused->ticket, QUIRE_EVENT_PROMOTED);
 	count_end(&rt->planner, cell->outcome.refusal.status);
 	quire_end_step(rt, refused->ticket, refused->done, refused->done_argument);
 }
@@ -577,6 +578,7 @@ static bool hear(struct quire_runtime *rt, const struct quire_command_cell *fron
 		const struct quire_held held = settle_oldest(rt);
 
 		quire_count(&planner->promoted, 1);
+		quire_record_fate(rt, held.ticket, QUIRE_EVENT_PROMOTED);
 		push_step(rt, &held);
 		count_held(planner);
 		moved = true;
@@ -599,9 +601,9 @@ static bool rests_on_refused(const struct quire_planner *planner, uint64_t base)
 
 static void run_command(struct quire_runtime *rt, const struct quire_command_cell *cell)
 {
+	struct quire_outcome outcome = {.refusal.what = ""};
 	struct quire_refusal refusal;
 	enum quire_status status = QUIRE_OK;
-	int32_t released = 0;
 
 	if (cell->kind == QUIRE_COMMAND_OPEN)
 		status = quire_command_open(rt, cell, &refusal);
@@ -612,7 +614,8 @@ static void run_command(struct quire_runtime *rt, const struct quire_command_cel
 	else if (cell->kind == QUIRE_COMMAND_REWIND)
 		status = quire_command_rewind(rt, cell, &refusal);
 	else
-		status = quire_command_release_front(rt, cell, &refusal, &released);
+		status = quire_command_release_front(rt, cell, &refusal,
+		                                     &outcome.pages_released);
 	if (status != QUIRE_OK) {
 		refuse(rt, cell, &refusal);
 		return;
@@ -621,7 +624,7 @@ static void run_command(struct quire_runtime *rt, const struct quire_command_cel
 	show_owned(rt);
 	atomic_store_explicit(&rt->planner.requests_open, (uint64_t)rt->registry.num_open,
 	                      memory_order_relaxed);
-	decide_ok(rt, released);
+	decide(rt, &outcome, QUIRE_STAGE_RETIRED);
 }
 
 /* Was it abandoned before it was reached? */
@@ -638,6 +641,8 @@ static bool fetch(struct quire_runtime *rt, struct quire_command_cell *cell)
 
 	if (cell == NULL)
 		return false;
+	if (!quire_record_has_room(rt, cell))
+		return wait_on(rt, &planner->record_wait_ns);
 	if (is_doomed(rt, cell)) {
 		end_command(rt, &abandoned);
 		return true;
@@ -761,7 +766,7 @@ static enum quire_status check_move(struct quire_runtime *rt)
 bool quire_planner_move(struct quire_runtime *rt)
 {
 	struct quire_planner *planner = &rt->planner;
-	int64_t start_ns, spent_ns;
+	int64_t spent_ns;
 	bool moved;
 
 	if (rt->config.on_poll != NULL)
@@ -769,11 +774,11 @@ bool quire_planner_move(struct quire_runtime *rt)
 	planner->inside = true;
 	planner->planned = planner->parked = false;
 	moved = answer_check(rt);
-	start_ns = quire_runtime_now(rt);
+	planner->move_ns = quire_runtime_now(rt);
 	if (move_one(rt)) {
 		moved = true;
 		wait_over(rt);
-		spent_ns = quire_runtime_now(rt) - start_ns;
+		spent_ns = quire_runtime_now(rt) - planner->move_ns;
 		quire_count(&planner->busy_ns, (uint64_t)spent_ns);
 		planner->plan_ns += spent_ns;
 		if (planner->planned)

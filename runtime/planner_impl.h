@@ -138,6 +138,7 @@ struct quire_planner {
 	bool inside;     /* in a poll: a check has to wait */
 	bool planned;    /* this move planned a step */
 	bool parked;     /* this move waits for a fate, and nothing else can end that */
+	int64_t move_ns; /* when this move began */
 	int64_t plan_ns; /* spent on the step in hand so far */
 	int64_t wait_since_ns; /* 0: not waiting */
 	quire_counter *wait_counter;
@@ -145,7 +146,8 @@ struct quire_planner {
 	struct quire_histogram plan_time;
 	quire_counter commands, refusals, tokens, pages_taken, pages_peak, requests_open;
 	quire_counter steps, steps_held, promoted, abandoned, copies, first_writes;
-	quire_counter owned, stashed, busy_ns, page_wait_ns, slot_wait_ns;
+	quire_counter owned, stashed, busy_ns, page_wait_ns, slot_wait_ns,
+		record_wait_ns;
 };
 
 #endif

@@ -20,4 +20,5 @@
 #include <quire/runtime/runtime_config.h>
 #include <quire/runtime/stats.h>
 #include <quire/runtime/runtime.h>
+#include <quire/runtime/record.h>
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
+#include "runtime/record_impl.h"
 #include "runtime/refuse_impl.h"
 #include "runtime/runtime_impl.h"
 
@@ -492,6 +493,7 @@ void quire_runtime_destroy(struct quire_runtime *rt)
 	if (quire_runtime_shutdown(rt, false) == QUIRE_OK)
 		quire_wake_all(&rt->planner_wake);
 	quire_threads_stop(rt);
+	quire_record_destroy(rt);
 	memory = rt->config.hooks.memory;
 	end_parts(rt);
 	quire_commands_end(&rt->commands, &rt->config.hooks.memory);

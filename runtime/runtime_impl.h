@@ -83,6 +83,8 @@ struct quire_runtime {
 	struct quire_numbers numbers;
 	struct quire_failure failure;
 	struct quire_check check;
+	/* NULL: none; set before the first command is given, and left. */
+	struct quire_recording *_Atomic recording;
 	struct quire_wake planner_wake;  /* a command, a page, a slot, a check */
 	struct quire_wake executor_wake; /* an entry, an event */
 	struct quire_wake client_wake;   /* a stage, room in the queue, a check done */
@@ -108,13 +110,17 @@ void quire_runtime_fail(struct quire_runtime *runtime, enum quire_status status,
 void quire_runtime_fail_step(struct quire_runtime *runtime, uint64_t ticket,
                              enum quire_status status, const char *what);
 
+/* The recording, or NULL. */
+static inline struct quire_recording *quire_recording_of(struct quire_runtime *runtime)
+{
+	/* Pairs with the release in install (record_thread.c). */
+	return atomic_load_explicit(&runtime->recording, memory_order_acquire);
+}
+
 /* The clock of deadlines and counters. */
 static inline int64_t quire_runtime_now(const struct quire_runtime *runtime)
 {
-	const struct quire_hooks *hooks = &runtime->config.hooks;
-
-	return hooks->now_ns == NULL ? quire_now_ns()
-	                             : hooks->now_ns(hooks->now_argument);
+	return quire_hooks_now(&runtime->config.hooks);
 }
 
 /* quire_wake_sleep, with a deadline of that clock. */

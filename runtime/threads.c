@@ -29,7 +29,7 @@ static const char *const role_names[] = {
  * would be given again. */
 static _Thread_local uint64_t own_number; /* 0: not numbered yet */
 
-static uint64_t this_thread(void)
+uint64_t quire_this_thread(void)
 {
 	static _Atomic uint64_t numbered;
 
@@ -44,16 +44,16 @@ static uint64_t this_thread(void)
 bool quire_may_wait(struct quire_runtime *rt)
 {
 	return atomic_load_explicit(&rt->planner_thread, memory_order_relaxed) !=
-	               this_thread() &&
+	               quire_this_thread() &&
 	       atomic_load_explicit(&rt->executor_thread, memory_order_relaxed) !=
-	               this_thread();
+	               quire_this_thread();
 }
 
 bool quire_drives_planner(struct quire_runtime *rt)
 {
 	return rt->config.threads == QUIRE_THREADS_CALLER &&
 	       atomic_load_explicit(&rt->planner_thread, memory_order_relaxed) ==
-	               this_thread();
+	               quire_this_thread();
 }
 
 /* Is this thread in a callback of a poll of its own?  `inside` is that thread's. */
@@ -61,11 +61,11 @@ static bool is_inside(struct quire_runtime *rt)
 {
 	/* Relaxed: as in quire_may_wait. */
 	if (atomic_load_explicit(&rt->planner_thread, memory_order_relaxed) ==
-	            this_thread() &&
+	            quire_this_thread() &&
 	    rt->planner.inside)
 		return true;
 	return atomic_load_explicit(&rt->executor_thread, memory_order_relaxed) ==
-	               this_thread() &&
+	               quire_this_thread() &&
 	       rt->executor.inside;
 }
 
@@ -133,7 +133,7 @@ static void *planner_main(void *argument)
 	struct quire_runtime *rt = argument;
 	struct quire_spin spin;
 
-	atomic_store_explicit(&rt->planner_thread, this_thread(), memory_order_relaxed);
+	atomic_store_explicit(&rt->planner_thread, quire_this_thread(), memory_order_relaxed);
 	begin_thread(rt, QUIRE_ROLE_PLANNER);
 	quire_spin_init(&spin, rt->config.spin_ns);
 	for (;;) {
@@ -155,7 +155,7 @@ static void *executor_main(void *argument)
 	struct quire_runtime *rt = argument;
 	struct quire_spin spin;
 
-	atomic_store_explicit(&rt->executor_thread, this_thread(), memory_order_relaxed);
+	atomic_store_explicit(&rt->executor_thread, quire_this_thread(), memory_order_relaxed);
 	begin_thread(rt, QUIRE_ROLE_EXECUTOR);
 	quire_spin_init(&spin, rt->config.spin_ns);
 	for (;;) {
@@ -268,9 +268,9 @@ enum quire_status quire_threads_start(struct quire_runtime *rt,
 	/* Who creates a runtime without threads drives it, until somebody else polls. */
 	if (rt->config.threads == QUIRE_THREADS_CALLER) {
 		quire_wake_chain(&rt->planner_wake, &rt->executor_wake);
-		atomic_store_explicit(&rt->planner_thread, this_thread(),
+		atomic_store_explicit(&rt->planner_thread, quire_this_thread(),
 		                      memory_order_relaxed);
-		atomic_store_explicit(&rt->executor_thread, this_thread(),
+		atomic_store_explicit(&rt->executor_thread, quire_this_thread(),
 		                      memory_order_relaxed);
 		return QUIRE_OK;
 	}
@@ -286,8 +286,8 @@ static void poll_to_the_end(struct quire_runtime *rt)
 {
 	int previous = quire_device_enter(rt->device);
 
-	atomic_store_explicit(&rt->planner_thread, this_thread(), memory_order_relaxed);
-	atomic_store_explicit(&rt->executor_thread, this_thread(), memory_order_relaxed);
+	atomic_store_explicit(&rt->planner_thread, quire_this_thread(), memory_order_relaxed);
+	atomic_store_explicit(&rt->executor_thread, quire_this_thread(), memory_order_relaxed);
 	for (;;) {
 		uint32_t value = quire_wake_value(&rt->executor_wake);
 		bool moved = quire_planner_move(rt);
@@ -319,7 +319,7 @@ bool quire_planner_poll(struct quire_runtime *rt)
 {
 	if (rt->config.threads != QUIRE_THREADS_CALLER || rt->planner.inside)
 		return false;
-	atomic_store_explicit(&rt->planner_thread, this_thread(), memory_order_relaxed);
+	atomic_store_explicit(&rt->planner_thread, quire_this_thread(), memory_order_relaxed);
 	return quire_planner_move(rt);
 }
 
@@ -330,7 +330,7 @@ bool quire_executor_poll(struct quire_runtime *rt)
 
 	if (rt->config.threads != QUIRE_THREADS_CALLER || rt->executor.inside)
 		return false;
-	atomic_store_explicit(&rt->executor_thread, this_thread(), memory_order_relaxed);
+	atomic_store_explicit(&rt->executor_thread, quire_this_thread(), memory_order_relaxed);
 	previous = quire_device_enter(rt->device);
 	moved = quire_executor_move(rt);
 	quire_device_leave(rt->device, previous);

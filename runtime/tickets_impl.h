@@ -36,6 +36,7 @@ struct quire_ticket_cell {
 	 * Stored with release by clients under the commands' lock, loaded with acquire by
 	 * the planner: it then sees every command drawn before. */
 	_Atomic uint64_t fate;
+	int64_t fate_ns; /* when it was given, of a recorded one; written before it */
 	/* How it ended, where that is not what `outcome` says; both written before
 	 * RETIRED. */
 	_Atomic bool failed; /* with the runtime */

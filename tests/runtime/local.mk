@@ -17,8 +17,14 @@ bench_programs += %D%/bench_runtime
 %C%_bench_runtime_LDADD = $(TEST_LIBS)
 %C%_bench_runtime_CFLAGS = $(TEST_CFLAGS)
 
-bench-runtime: %D%/bench_runtime$(EXEEXT)
+bench_programs += %D%/bench_record
+%C%_bench_record_SOURCES = %D%/bench_record.c %D%/fixture.h
+%C%_bench_record_LDADD = $(TEST_LIBS)
+%C%_bench_record_CFLAGS = $(TEST_CFLAGS)
+
+bench-runtime: %D%/bench_runtime$(EXEEXT) %D%/bench_record$(EXEEXT)
 	@./%D%/bench_runtime
+	@./%D%/bench_record
 
 check_PROGRAMS += %D%/test_status
 TESTS += %D%/test_status

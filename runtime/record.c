@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT */
+/* What the planner and the executor note for a recording. */
+#include "config.h"
+
+#include "runtime/record_impl.h"
+#include "runtime/runtime_impl.h"
+
+#include <string.h>
+
+/* The recording, while commands are noted; otherwise NULL.  Relaxed: one that has just
+ * ended takes another event in vain. */
+static struct quire_recording *active(struct quire_runtime *rt)
+{
+	struct quire_recording *recording = quire_recording_of(rt);
+
+	if (recording == NULL ||
+	    !atomic_load_explicit(&recording->active, memory_order_relaxed))
+		return NULL;
+	return recording;
+}
+
+/* ------------------------------------------------------------------ planner */
+
+/* Is there room by now?  The planner's, and a guess of the recording's thread. */
+bool quire_record_fits(struct quire_recording *recording, uint64_t head)
+{
+	const struct quire_record_notes *notes = &recording->notes;
+	/* Pairs with the release in the recording's thread: it has read the cells. */
+	uint64_t done = atomic_load_explicit(&recording->done_step, memory_order_acquire);
+	/* Relaxed: the planner's own. */
+	uint64_t end = atomic_load_explicit(&notes->tail, memory_order_relaxed);
+	uint64_t step = quire_counted(&notes->newest_step);
+
+	return end - head + notes->event_max <= notes->mask + 1 &&
+	       step + 1 < done + QUIRE_RECORD_STEPS;
+}
+
+/* There is no room: does the planner go on without the recording? */
+static bool is_over(struct quire_recording *recording)
+{
+	if (!recording->config.waits) {
+		/* Relaxed: the next store is not. */
+		atomic_store_explicit(&recording->is_overrun, true, memory_order_relaxed);
+		/* Pairs with the acquire in look. */
+		atomic_store_explicit(&recording->active, false, memory_order_release);
+	} else {
+		/* Pairs with the acquire in answer_planner. */
+		atomic_store_explicit(&recording->is_waiting, true, memory_order_release);
+	}
+	quire_wake_all(&recording->wake);
+	return !recording->config.waits;
+}
+
+/* The event's cache lines are on their way while the command is decided: nobody has used
+ * them for a whole round of the ring. */
+static void prefetch(const struct quire_record_notes *notes,
+                     const struct quire_command_cell *cell)
+{
+	uint64_t bytes = sizeof(struct quire_event_command);
+
+	if (cell->kind == QUIRE_COMMAND_SUBMIT)
+		bytes += (uint64_t)cell->num_segments *
+		         (sizeof(int32_t) + sizeof(uint32_t));
+	for (uint64_t at = 0; at < bytes; at += QUIRE_CACHE_LINE)
+		__builtin_prefetch(notes->ring + ((notes->end + at) & notes->mask), 1);
+}
+
+bool quire_record_has_room(struct quire_runtime *rt,
+                           const struct quire_command_cell *cell)
+{
+	struct quire_recording *recording = active(rt);
+	struct quire_record_notes *notes;
+
+	if (recording == NULL)
+		return true;
+	notes = &recording->notes;
+	if (!quire_record_fits(recording, notes->head)) {
+		/* Pairs with the release in the recording's thread: the events were
+		 * read. */
+		notes->head =
+			atomic_load_explicit(&recording->head, memory_order_acquire);
+		if (!quire_record_fits(recording, notes->head))
+			return is_over(recording);
+	}
+	prefetch(notes, cell);
+	return true;
+}
+
+/* Room for an event of so many bytes at most, in one piece. */
+static void *event_begin(struct quire_record_notes *notes, uint64_t bytes, uint32_t kind)
+{
+	uint64_t place = notes->end & notes->mask;
+	uint64_t left = notes->mask + 1 - place;
+	struct quire_event_head *head = (struct quire_event_head *)(notes->ring + place);
+
+	if (left < bytes) {
+		*head = (struct quire_event_head){.bytes = (uint32_t)left,
+		                                  .kind = QUIRE_EVENT_SKIP};
+		notes->end += left;
+		head = (struct quire_event_head *)notes->ring;
+	}
+	head->kind = kind;
+	return head;
+}
+
+static void event_end(struct quire_recording *recording, struct quire_event_head *head,
+                      const char *end)
+{
+	struct quire_record_notes *notes = &recording->notes;
+	uint64_t quarter = (notes->mask + 1) / 4;
+	uint64_t before = atomic_load_explicit(&notes->tail, memory_order_relaxed);
+
+	head->bytes = (uint32_t)quire_event_align((uint64_t)(end - (char *)head));
+	notes->end += head->bytes;
+	/* Pairs with the acquire in the recording's thread. */
+	atomic_store_explicit(&notes->tail, notes->end, memory_order_release);
+	if (((before ^ notes->end) & ~(quarter - 1)) != 0)
+		quire_wake_all(&recording->wake);
+}
+
+/* What refused the command is not in a trace: work, a function, events, flags. */
+static bool is_outside(const struct quire_refusal *refusal)
+{
+	static const char *const outside[] = {"work", "run", "wait_event", "record_event",
+	                                      "flags"};
+
+	if (refusal->status != QUIRE_INVALID)
+		return false;
+	for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++) {
+		size_t length = strlen(outside[i]);
+
+		if (strncmp(refusal->what, outside[i], length) == 0 &&
+		    refusal->what[length] == ':')
+			return true;
+	}
+	return false;
+}
+
+static uint32_t span_label(const struct quire_segment_in *segment)
+{
+	return (uint32_t)segment->span * QUIRE_LABELS_MAX + (uint32_t)segment->label;
+}
+
+/* Ids that do not fit into 4 bytes, and spans that differ: both are found on the way. */
+static char *note_segments(const struct quire_command_cell *cell,
+                           struct quire_event_command *event, char *start)
+{
+	const struct quire_segment_in *from = cell->segments;
+	int32_t n = cell->num_segments;
+	struct quire_event_segments to = quire_event_columns(start, n, sizeof(uint32_t));
+	uint32_t *ids = to.request, first = n > 0 ? span_label(from) : 0, other = 0;
+	uint32_t misfit = 0;
+	uint64_t high = 0;
+
+	for (int32_t i = 0; i < n; i++) {
+		to.at[i] = from[i].at;
+		ids[i] = (uint32_t)from[i].request;
+		high |= from[i].request >> 32;
+		other |= span_label(&from[i]) ^ first;
+		misfit |= (uint32_t)from[i].span > QUIRE_TOKENS_MAX;
+	}
+	event->span_label = first;
+	event->is_misfit = misfit != 0;
+	event->is_uniform = other == 0;
+	event->is_wide = high != 0;
+	if (event->is_wide) {
+		to = quire_event_columns(start, n, sizeof(uint64_t));
+		for (int32_t i = 0; i < n; i++)
+			((uint64_t *)to.request)[i] = from[i].request;
+	}
+	if (event->is_uniform)
+		return (char *)to.span_label;
+	for (int32_t i = 0; i < n; i++)
+		to.span_label[i] = span_label(&from[i]);
+	return (char *)(to.span_label + n);
+}
+
+static void note_forks(const struct quire_forks_in *from, struct quire_event_fork *to)
+{
+	for (int32_t i = 0; i < from->num; i++)
+		to[i] = (struct quire_event_fork){from->source[i], from->target[i]};
+}
+
+/* A step's lists, behind its event; answers where they end. */
+static char *note_lists(struct quire_runtime *rt, const struct quire_command_cell *cell,
+                        struct quire_event_command *event)
+{
+	const struct quire_event_counts *counts = &event->counts;
+	struct quire_event_lists lists = quire_event_lists(event);
+
+	if (counts->pages > 0)
+		memcpy(lists.pages, rt->planner.pages,
+		       (size_t)counts->pages * sizeof(*lists.pages));
+	if (counts->combined > 0)
+		memcpy(lists.combined, cell->combined,
+		       (size_t)counts->combined * sizeof(*lists.combined));
+	note_forks(&cell->pre_forks, lists.forks);
+	note_forks(&cell->post_forks, lists.forks + counts->pre_forks);
+	return note_segments(cell, event, lists.segments);
+}
+
+static void note_numbers(struct quire_runtime *rt, struct quire_event_numbers *numbers)
+{
+	/* Relaxed, all: a picture for people, of this moment but for what the executor
+	 * gives meanwhile. */
+	numbers->owned = quire_ledger_owned(rt->ledger);
+	numbers->free = rt->num_pages - (int64_t)quire_counted(&rt->planner.pages_taken) +
+	                (int64_t)quire_counted(&rt->numbers.pages_given) -
+	                rt->config.sink + rt->planner.num_stash;
+}
+
+void quire_record_fate(struct quire_runtime *rt, uint64_t ticket,
+                       enum quire_event_kind kind)
+{
+	struct quire_recording *recording = active(rt);
+	struct quire_event_fate *event;
+
+	if (recording == NULL)
+		return;
+	event = event_begin(&recording->notes, sizeof(*event), kind);
+	event->ticket = ticket;
+	event->given_ns = quire_ticket_cell(&rt->tickets, ticket)->fate_ns;
+	event->decided_ns = quire_runtime_now(rt);
+	event_end(recording, &event->head, (char *)(event + 1));
+}
+
+static struct quire_event_counts count_lists(const struct quire_recording *recording,
+                                             const struct quire_command_cell *cell,
+                                             const struct quire_outcome *outcome)
+{
+	bool took = outcome->refusal.status == QUIRE_OK && recording->config.pages;
+
+	if (cell->kind != QUIRE_COMMAND_SUBMIT)
+		return (struct quire_event_counts){.segments = 0};
+	return (struct quire_event_counts){
+		.segments = cell->num_segments,
+		.pages = took ? outcome->pages_taken : 0,
+		.combined = cell->num_combined,
+		.pre_forks = cell->pre_forks.num,
+		.post_forks = cell->post_forks.num,
+	};
+}
+
+/* What a step is beside that; answers where it ends. */
+static char *note_step(struct quire_runtime *rt, const struct quire_command_cell *cell,
+                       const struct quire_outcome *outcome,
+                       struct quire_event_command *event)
+{
+	event->base = cell->base;
+	event->step = outcome->step;
+	event->flags = cell->flags;
+	event->bucket_tokens = cell->bucket_tokens;
+	event->bucket_rows = cell->bucket_rows;
+	if (outcome->step != 0)
+		atomic_store_explicit(&quire_recording_of(rt)->notes.newest_step,
+		                      outcome->step, memory_order_relaxed);
+	return note_lists(rt, cell, event);
+}
+
+void quire_record_command(struct quire_runtime *rt, const struct quire_command_cell *cell,
+                          const struct quire_outcome *outcome, bool is_final)
+{
+	struct quire_recording *recording = active(rt);
+	struct quire_event_counts counts;
+	struct quire_event_command *event;
+	char *end;
+
+	if (recording == NULL)
+		return;
+	counts = count_lists(recording, cell, outcome);
+	event = event_begin(&recording->notes, quire_event_bytes(&counts),
+	                    QUIRE_EVENT_COMMAND);
+	note_numbers(rt, &recording->notes.numbers);
+	*event = (struct quire_event_command){
+		.head.kind = QUIRE_EVENT_COMMAND,
+		.ticket = cell->ticket,
+		.request = cell->request,
+		.client = cell->client,
+		.given_ns = cell->given_ns,
+		.started_ns = rt->planner.move_ns,
+		.decided_ns = quire_runtime_now(rt),
+		.detail = quire_trace_detail(&outcome->refusal),
+		.numbers = recording->notes.numbers,
+		.kind = cell->kind,
+		.status = outcome->refusal.status,
+		.label = cell->label,
+		.keep_pages = cell->keep_pages,
+		.tokens = cell->tokens,
+		.counts = counts,
+		.is_outside = is_outside(&outcome->refusal),
+		.is_open = !is_final,
+	};
+	end = (char *)(event + 1);
+	if (cell->kind == QUIRE_COMMAND_SUBMIT)
+		end = note_step(rt, cell, outcome, event);
+	event_end(recording, &event->head, end);
+	/* It was abandoned before it was planned. */
+	if (is_final && outcome->refusal.status == QUIRE_ABANDONED)
+		quire_record_fate(rt, cell->ticket, QUIRE_EVENT_ABANDONED);
+}
+
+void quire_record_wait(struct quire_runtime *rt, int64_t from_ns, bool for_pages)
+{
+	struct quire_recording *recording = active(rt);
+	struct quire_event_numbers *numbers;
+
+	if (recording == NULL)
+		return;
+	numbers = &recording->notes.numbers;
+	numbers->wait_from_ns = from_ns;
+	numbers->wait_to_ns = rt->planner.move_ns;
+	numbers->waited_for_pages = for_pages;
+}
+
+/* ------------------------------------------------------------------ executor */
+
+static struct quire_record_step *step_cell(struct quire_recording *recording,
+                                           uint64_t step)
+{
+	return &recording->steps[step % QUIRE_RECORD_STEPS];
+}
+
+bool quire_record_digests(struct quire_runtime *rt)
+{
+	const struct quire_recording *recording = active(rt);
+
+	return recording != NULL && recording->config.digests;
+}
+
+void quire_record_issued(struct quire_runtime *rt, const struct quire_entry *entry)
+{
+	struct quire_recording *recording = active(rt);
+	struct quire_record_step *cell;
+
+	if (recording == NULL)
+		return;
+	cell = step_cell(recording, entry->step);
+	cell->digest = atomic_load_explicit(
+		&quire_ticket_cell(&rt->tickets, entry->ticket)->digest,
+		memory_order_relaxed); /* this thread's own */
+	cell->started_ns = (int64_t)quire_counted(&rt->executor.taken_ns);
+	cell->issued_ns = quire_runtime_now(rt);
+	cell->has_run = quire_runtime_failed(rt) == NULL;
+	/* Pairs with the acquire in the recording's thread. */
+	atomic_store_explicit(&cell->issued, entry->ticket, memory_order_release);
+}
+
+void quire_record_retired(struct quire_runtime *rt, uint64_t step, uint64_t ticket)
+{
+	struct quire_recording *recording = active(rt);
+	struct quire_record_step *cell;
+
+	if (recording == NULL)
+		return;
+	cell = step_cell(recording, step);
+	cell->retired_ns = quire_runtime_now(rt);
+	/* Pairs with the acquire in the recording's thread. */
+	atomic_store_explicit(&cell->retired, ticket, memory_order_release);
+}

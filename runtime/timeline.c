@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "plans/fault_impl.h"
+#include "runtime/record_impl.h"
+#include "runtime/refuse_impl.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Lanes: the "threads" of the one "process". */
+enum {
+	LANE_PLANNER = 1,
+	LANE_EXECUTOR,
+	LANE_DEVICE,
+	LANE_CLIENTS, /* and one more for each further client */
+};
+
+/* Clients that have a lane of their own; all further ones share the last. */
+#define CLIENTS_MAX 32
+
+struct quire_timeline {
+	FILE *file;
+	int64_t start_ns;
+	int64_t waited_to_ns; /* of the newest wait written */
+	int64_t retired_ns;   /* of the newest step written */
+	uint64_t clients[CLIENTS_MAX];
+	int num_clients;
+	char *path; /* for messages */
+};
+
+static const char *const command_names[] = {
+	[QUIRE_COMMAND_OPEN] = "open",
+	[QUIRE_COMMAND_CLOSE] = "close",
+	[QUIRE_COMMAND_SUBMIT] = "plan",
+	[QUIRE_COMMAND_RESET] = "reset",
+	[QUIRE_COMMAND_REWIND] = "rewind",
+	[QUIRE_COMMAND_RELEASE_FRONT] = "release_front",
+};
+
+/* ------------------------------------------------------------------ one event */
+
+/* Microseconds since the start, to the nanosecond. */
+#define TIME_FORMAT "%" PRId64 ".%03d"
+#define TIME(ns)    (ns) / 1000, (int)((ns) % 1000)
+
+/* The beginning of an event of a lane; the caller ends it. */
+static void put_event(struct quire_timeline *timeline, const char *phase, int lane,
+                      int64_t at_ns)
+{
+	int64_t ns = at_ns > timeline->start_ns ? at_ns - timeline->start_ns : 0;
+
+	fprintf(timeline->file,
+	        ",\n{\"ph\":\"%s\",\"pid\":1,\"tid\":%d,\"ts\":" TIME_FORMAT, phase, lane,
+	        TIME(ns));
+}
+
+/* The beginning of a slice. */
+static void put_slice(struct quire_timeline *timeline, int lane, int64_t from_ns,
+                      int64_t to_ns)
+{
+	int64_t ns = to_ns > from_ns ? to_ns - from_ns : 0;
+
+	put_event(timeline, "X", lane, from_ns);
+	fprintf(timeline->file, ",\"dur\":" TIME_FORMAT, TIME(ns));
+}
+
+/* A step of the arrow that follows a ticket: "s", "t", "f"; it is bound to the slice of its
+ * lane that is there at this time. */
+static void put_flow(struct quire_timeline *timeline, const char *phase, int lane,
+                     int64_t at_ns, uint64_t ticket)
+{
+	put_event(timeline, phase, lane, at_ns);
+	fprintf(timeline->file,
+	        ",\"cat\":\"step\",\"name\":\"step\",\"id\":%" PRIu64 "%s}", ticket,
+	        phase[0] == 's' ? "" : ",\"bp\":\"e\"");
+}
+
+static void put_lane(struct quire_timeline *timeline, int lane, const char *name)
+{
+	fprintf(timeline->file,
+	        ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\","
+	        "\"args\":{\"name\":\"%s\"}}",
+	        lane, name);
+}
+
+/* The lane of a client, made when it is new. */
+static int client_lane(struct quire_timeline *timeline, uint64_t client)
+{
+	char name[32];
+	int i = 0;
+
+	while (i < timeline->num_clients && timeline->clients[i] != client)
+		i++;
+	if (i == CLIENTS_MAX)
+		return LANE_CLIENTS + CLIENTS_MAX - 1;
+	if (i == timeline->num_clients) {
+		timeline->clients[timeline->num_clients++] = client;
+		snprintf(name, sizeof(name), "client %d", i + 1);
+		put_lane(timeline, LANE_CLIENTS + i, name);
+	}
+	return LANE_CLIENTS + i;
+}
+
+/* ------------------------------------------------------------------ what happened */
+
+static void put_wait(struct quire_timeline *timeline,
+                     const struct quire_event_numbers *numbers)
+{
+	if (numbers->wait_to_ns == timeline->waited_to_ns)
+		return;
+	timeline->waited_to_ns = numbers->wait_to_ns;
+	put_slice(timeline, LANE_PLANNER, numbers->wait_from_ns, numbers->wait_to_ns);
+	fprintf(timeline->file, ",\"cat\":\"wait\",\"name\":\"%s\"}",
+	        numbers->waited_for_pages ? "wait for pages" : "wait for a slot");
+}
+
+static void put_counters(struct quire_timeline *timeline,
+                         const struct quire_event_command *command, int64_t num_pages)
+{
+	const struct quire_event_numbers *numbers = &command->numbers;
+
+	put_event(timeline, "C", LANE_PLANNER, command->decided_ns);
+	fprintf(timeline->file,
+	        ",\"name\":\"pages\",\"args\":{\"free\":%" PRId64 ",\"retiring\":%" PRId64
+	        ",\"owned\":%" PRId64 "}}",
+	        numbers->free, num_pages - numbers->free - numbers->owned,
+	        numbers->owned);
+}
+
+void quire_timeline_command(struct quire_timeline *timeline,
+                            const struct quire_event_command *command,
+                            enum quire_status status, int64_t num_pages)
+{
+	const char *name = command_names[command->kind];
+	int lane = client_lane(timeline, command->client);
+
+	put_slice(timeline, lane, command->given_ns, command->given_ns);
+	fprintf(timeline->file, ",\"cat\":\"client\",\"name\":\"%s %" PRIu64 "\"}",
+	        command->kind == QUIRE_COMMAND_SUBMIT ? "submit" : name, command->ticket);
+	put_wait(timeline, &command->numbers);
+	put_slice(timeline, LANE_PLANNER, command->started_ns, command->decided_ns);
+	fprintf(timeline->file,
+	        ",\"cat\":\"planner\",\"name\":\"%s %" PRIu64
+	        "\",\"args\":{\"status\":\"%s\",\"rows\":%d,\"pages\":%d}}",
+	        name, command->ticket, quire_status_name(status),
+	        (int)command->counts.segments, (int)command->counts.pages);
+	put_counters(timeline, command, num_pages);
+	if (command->step != 0 && status == QUIRE_OK)
+		put_flow(timeline, "s", LANE_PLANNER, command->started_ns,
+		         command->ticket);
+}
+
+void quire_timeline_fate(struct quire_timeline *timeline,
+                         const struct quire_event_fate *fate)
+{
+	static const char *const names[] = {
+		[QUIRE_EVENT_PROMOTED] = "promote",
+		[QUIRE_EVENT_ABANDONED] = "abandon",
+		[QUIRE_EVENT_FAILED] = "failed",
+	};
+
+	put_event(timeline, "i", LANE_PLANNER, fate->decided_ns);
+	fprintf(timeline->file,
+	        ",\"s\":\"t\",\"cat\":\"planner\",\"name\":\"%s %" PRIu64 "\"}",
+	        names[fate->head.kind], fate->ticket);
+}
+
+/* The device runs one step after another: this one since it was issued, or since the one
+ * before has retired. */
+void quire_timeline_step(struct quire_timeline *timeline, uint64_t ticket,
+                         const struct quire_record_step *step)
+{
+	int64_t from_ns = step->issued_ns > timeline->retired_ns ? step->issued_ns
+	                                                         : timeline->retired_ns;
+
+	timeline->retired_ns = step->retired_ns;
+	put_slice(timeline, LANE_EXECUTOR, step->started_ns, step->issued_ns);
+	fprintf(timeline->file, ",\"cat\":\"executor\",\"name\":\"issue %" PRIu64 "\"}",
+	        ticket);
+	put_flow(timeline, "t", LANE_EXECUTOR, step->started_ns, ticket);
+	put_slice(timeline, LANE_DEVICE, from_ns, step->retired_ns);
+	fprintf(timeline->file, ",\"cat\":\"device\",\"name\":\"step %" PRIu64 "\"}",
+	        ticket);
+	put_flow(timeline, "f", LANE_DEVICE, from_ns, ticket);
+}
+
+/* ------------------------------------------------------------------ the file */
+
+static enum quire_status refuse_failure(const struct quire_timeline *timeline,
+                                        struct quire_refusal *refusal_out)
+{
+	return quire_fault(refusal_out, QUIRE_IO, 0, "cannot write to \"%s\": %m",
+	                   timeline->path);
+}
+
+enum quire_status quire_timeline_create(const char *path, int64_t start_ns,
+                                        struct quire_timeline **timeline_out,
+                                        struct quire_refusal *refusal_out)
+{
+	struct quire_timeline *timeline = calloc(1, sizeof(*timeline));
+
+	if (timeline == NULL)
+		goto no_memory;
+	timeline->start_ns = start_ns;
+	timeline->path = strdup(path);
+	if (timeline->path == NULL)
+		goto no_memory;
+	timeline->file = fopen(path, "we");
+	if (timeline->file == NULL) {
+		(void)refuse_failure(timeline, refusal_out);
+		free(timeline->path);
+		free(timeline);
+		return QUIRE_IO;
+	}
+	fputs("[{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":"
+	      "\"quire\"}}",
+	      timeline->file);
+	put_lane(timeline, LANE_PLANNER, "planner");
+	put_lane(timeline, LANE_EXECUTOR, "executor");
+	put_lane(timeline, LANE_DEVICE, "device");
+	*timeline_out = timeline;
+	return QUIRE_OK;
+
+no_memory:
+	free(timeline);
+	return quire_refuse_what(refusal_out, QUIRE_NO_MEMORY, "a timeline");
+}
+
+enum quire_status quire_timeline_flush(struct quire_timeline *timeline,
+                                       struct quire_refusal *refusal_out)
+{
+	if (fflush(timeline->file) != 0)
+		return refuse_failure(timeline, refusal_out);
+	return QUIRE_OK;
+}
+
+enum quire_status quire_timeline_end(struct quire_timeline *timeline,
+                                     struct quire_refusal *refusal_out)
+{
+	enum quire_status status = QUIRE_OK;
+	bool failed = ferror(timeline->file) != 0;
+
+	fputs("\n]\n", timeline->file);
+	if (fclose(timeline->file) != 0)
+		status = refuse_failure(timeline, refusal_out);
+	else if (failed) {
+		errno = EIO;
+		status = refuse_failure(timeline, refusal_out);
+	}
+	free(timeline->path);
+	free(timeline);
+	return status;
+}
