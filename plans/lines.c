@@ -20,6 +20,9 @@
 /* A line of QUIRE_TRACE_LINE_MAX bytes and its newline. */
 #define BYTES_MAX ((size_t)QUIRE_TRACE_LINE_MAX + 1)
 
+/* Behind the bytes read there is one more that may be written to. */
+#define SPARE_BYTES 1
+
 enum quire_status quire_lines_open(struct quire_lines *lines, const char *path,
                                    struct quire_refusal *refusal_out)
 {
@@ -36,7 +39,7 @@ enum quire_status quire_lines_open(struct quire_lines *lines, const char *path,
 	if (fstat(lines->fd, &about) == 0 && S_ISREG(about.st_mode))
 		lines->file_size = about.st_size;
 	lines->size = FIRST_BYTES;
-	lines->buffer = malloc(lines->size);
+	lines->buffer = malloc(lines->size + SPARE_BYTES);
 	if (lines->buffer == NULL) {
 		quire_lines_close(lines);
 		return quire_fault(refusal_out, QUIRE_NO_MEMORY, 0,
@@ -65,7 +68,7 @@ static enum quire_status make_room(struct quire_lines *lines,
 		return quire_fault(refusal_out, QUIRE_FORMAT, lines->line + 1,
 		                   "the line is longer than %d bytes",
 		                   QUIRE_TRACE_LINE_MAX);
-	buffer = realloc(lines->buffer, size);
+	buffer = realloc(lines->buffer, size + SPARE_BYTES);
 	if (buffer == NULL)
 		return quire_fault(refusal_out, QUIRE_NO_MEMORY, lines->line + 1,
 		                   "no memory for a line of %zu bytes", size);
@@ -110,8 +113,8 @@ enum quire_status quire_lines_next(struct quire_lines *lines, struct quire_line 
                                    struct quire_refusal *refusal_out)
 {
 	for (;;) {
-		const char *newline = memchr(lines->buffer + lines->scanned, '\n',
-		                             lines->end - lines->scanned);
+		char *newline = memchr(lines->buffer + lines->scanned, '\n',
+		                       lines->end - lines->scanned);
 		enum quire_status status;
 
 		if (newline != NULL) {

@@ -26,7 +26,7 @@ struct quire_lines {
 
 /* One line without its newline, lent until the next call. */
 struct quire_line {
-	const char *text;
+	char *text; /* may be written to, and so may the byte behind it */
 	size_t length;
 	bool whole; /* it ended with a newline */
 };

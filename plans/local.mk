@@ -14,6 +14,8 @@ libquire_core_la_SOURCES += \
 	%D%/import.c \
 	%D%/json.c \
 	%D%/json_impl.h \
+	%D%/json_names.c \
+	%D%/json_scan.c \
 	%D%/lines.c \
 	%D%/lines_impl.h \
 	%D%/paging_impl.h \
@@ -27,6 +29,7 @@ libquire_core_la_SOURCES += \
 	%D%/trace_parse_outcome.c \
 	%D%/trace_parse_step.c \
 	%D%/trace_read.c \
-	%D%/trace_write.c
+	%D%/trace_write.c \
+	%D%/utf8_impl.h
 
 EXTRA_DIST += %D%/sample_requests.csv

@@ -55,27 +55,20 @@ QUIRE_MUST_CHECK enum quire_status quire_trace_check_record(
 /* Ids of commands are JSON integers. */
 #define QUIRE_TRACE_ID_MAX INT64_MAX
 
-/* A list of numbers of the last record. */
-struct quire_trace_numbers {
-	int64_t *numbers;
-	size_t room;
-};
-
 struct quire_trace_reader {
 	struct quire_lines lines;
 	struct quire_trace_header header;
 	struct quire_json json; /* the line of the last record, which points into it */
 	uint64_t last_id;
-	struct quire_step step; /* of the last record, with its arrays: */
-	struct quire_segment *segments;
-	int32_t segments_room;
+	struct quire_step step;          /* of the last record, with its arrays: */
+	struct quire_json_list segments; /* struct quire_segment */
 	struct quire_combined combined[QUIRE_TABLES_MAX];
 	const char *labels[QUIRE_TABLES_MAX][QUIRE_LABELS_MAX];
 	struct quire_fork pre_forks[QUIRE_FORKS_MAX];
 	struct quire_fork post_forks[QUIRE_FORKS_MAX];
-	struct quire_trace_numbers pages;
-	struct quire_trace_numbers keys;
-	enum quire_status ended; /* not QUIRE_OK: what every further read answers */
+	struct quire_json_list pages; /* int32_t */
+	struct quire_json_list keys;  /* int64_t */
+	enum quire_status ended;      /* not QUIRE_OK: what every further read answers */
 	struct quire_refusal refusal;
 	char text[QUIRE_FAULT_BYTES];
 };
@@ -102,18 +95,6 @@ QUIRE_MUST_CHECK enum quire_status quire_trace_parse_base(
 /* outcome and times, when they are there */
 QUIRE_MUST_CHECK enum quire_status quire_trace_parse_outcome(
 	struct quire_trace_reader *reader, struct quire_trace_record *record);
-
-/* The name of a list of integers 0..max. */
-struct quire_trace_number_list {
-	const char *name;
-	int64_t max;
-};
-
-/* quire_trace_parse_numbers - the list, NULL: it is missing, into @numbers */
-QUIRE_MUST_CHECK enum quire_status
-quire_trace_parse_numbers(const struct quire_json *json, const json_t *list,
-                          const struct quire_trace_number_list *about,
-                          struct quire_trace_numbers *numbers, int32_t *num_out);
 
 /* Set @flag when the field @name is there and has the value @when. */
 QUIRE_MUST_CHECK enum quire_status quire_trace_parse_flag(const struct quire_json *json,
