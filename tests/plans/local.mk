@@ -58,6 +58,14 @@ bench_programs += %D%/bench_plan
 %C%_bench_plan_LDADD = $(TEST_LIBS)
 %C%_bench_plan_CFLAGS = $(TEST_CFLAGS)
 
+bench_programs += %D%/bench_trace
+%C%_bench_trace_SOURCES = %D%/bench_trace.c
+%C%_bench_trace_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)
+%C%_bench_trace_CFLAGS = $(TEST_CFLAGS) -DTOP_SRCDIR='"$(abs_top_srcdir)"'
+
+bench-trace: %D%/bench_trace$(EXEEXT)
+	@./%D%/bench_trace
+
 check_PROGRAMS += %D%/test_target
 TESTS += %D%/test_target
 %C%_test_target_SOURCES = %D%/test_target.c %D%/temporary.h
