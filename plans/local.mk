@@ -7,6 +7,8 @@ nobase_quireinclude_HEADERS += \
 	%D%/trace.h
 
 libquire_core_la_SOURCES += \
+	%D%/bytes.c \
+	%D%/bytes_impl.h \
 	%D%/digest.c \
 	%D%/fault.c \
 	%D%/fault_impl.h \
@@ -18,6 +20,8 @@ libquire_core_la_SOURCES += \
 	%D%/json_scan.c \
 	%D%/lines.c \
 	%D%/lines_impl.h \
+	%D%/packer.c \
+	%D%/packer_impl.h \
 	%D%/paging_impl.h \
 	%D%/plan.c \
 	%D%/requests.c \

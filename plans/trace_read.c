@@ -96,8 +96,7 @@ enum quire_status quire_trace_next(struct quire_trace_reader *reader,
 void quire_trace_position(const struct quire_trace_reader *reader, int64_t *read_out,
                           int64_t *size_out)
 {
-	*read_out = reader->lines.consumed;
-	*size_out = reader->lines.file_size;
+	quire_lines_position(&reader->lines, read_out, size_out);
 }
 
 void quire_trace_close(struct quire_trace_reader *reader)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
+#include "plans/packer_impl.h"
 #include "plans/target_impl.h"
 #include "plans/trace_impl.h"
 #include "runtime/refuse_impl.h"
@@ -14,23 +15,25 @@
 /* Bytes gathered before one write. */
 #define BUFFER_BYTES ((size_t)256 << 10)
 
+/* A file of such a name is compressed. */
+#define PACKED_SUFFIX ".zst"
+
 struct quire_trace_writer {
 	struct quire_trace_header header;
 	uint64_t last_id;
-	struct quire_trace_output output;
-	struct quire_target target; /* where `output` writes to, when `to_target` */
+	struct quire_trace_output output; /* where it goes ... */
+	struct quire_target target;       /* ... or, when `to_target`, a file */
 	bool to_target;
-	enum quire_status failure; /* QUIRE_IO: a write failed */
-	int error;                 /* errno of it; 0: not known */
+	struct quire_packer *packer; /* NULL: it is not compressed */
+	enum quire_status failure;   /* of the first write that failed */
+	int error;                   /* errno of it; 0: not known */
 	size_t used;
 	char buffer[BUFFER_BYTES];
 };
 
-static enum quire_status write_target(void *argument, const void *bytes, size_t n)
+static enum quire_status write_target(struct quire_trace_writer *writer, const char *at,
+                                      size_t n)
 {
-	struct quire_trace_writer *writer = argument;
-	const char *at = bytes;
-
 	while (n > 0) {
 		ssize_t put = write(writer->target.fd, at, n);
 
@@ -44,12 +47,26 @@ static enum quire_status write_target(void *argument, const void *bytes, size_t 
 	return QUIRE_OK;
 }
 
-static void flush(struct quire_trace_writer *writer)
+/* Whatever a caller's function answers, it is a write that failed. */
+static enum quire_status write_out(void *argument, const void *bytes, size_t n)
 {
-	if (writer->failure == QUIRE_OK && writer->used > 0 &&
-	    writer->output.write(writer->output.argument, writer->buffer, writer->used) !=
-	            QUIRE_OK)
-		writer->failure = QUIRE_IO;
+	struct quire_trace_writer *writer = argument;
+
+	if (writer->to_target)
+		return write_target(writer, bytes, n);
+	return writer->output.write(writer->output.argument, bytes, n) == QUIRE_OK
+	               ? QUIRE_OK
+	               : QUIRE_IO;
+}
+
+/* @end: of a frame, too */
+static void hand_on(struct quire_trace_writer *writer, bool end)
+{
+	if (writer->failure == QUIRE_OK && writer->packer != NULL)
+		writer->failure = quire_packer_put(writer->packer, writer->buffer,
+		                                   writer->used, end, write_out, writer);
+	else if (writer->failure == QUIRE_OK && writer->used > 0)
+		writer->failure = write_out(writer, writer->buffer, writer->used);
 	writer->used = 0;
 }
 
@@ -57,7 +74,7 @@ static inline void put_bytes(struct quire_trace_writer *writer, const char *byte
                              size_t length)
 {
 	if (length > BUFFER_BYTES - writer->used)
-		flush(writer);
+		hand_on(writer, false);
 	memcpy(writer->buffer + writer->used, bytes, length);
 	writer->used += length;
 }
@@ -146,7 +163,7 @@ static void put_header(struct quire_trace_writer *writer)
 }
 
 /* A writer that writes nowhere yet. */
-static enum quire_status create(const struct quire_trace_header *header,
+static enum quire_status create(const struct quire_trace_header *header, bool compress,
                                 struct quire_trace_writer **writer_out,
                                 struct quire_refusal *refusal_out)
 {
@@ -157,9 +174,28 @@ static enum quire_status create(const struct quire_trace_header *header,
 	if (writer == NULL)
 		return quire_fault(refusal_out, QUIRE_NO_MEMORY, 0,
 		                   "no memory for a writer");
+	writer->packer = compress ? quire_packer_create() : NULL;
+	if (compress && writer->packer == NULL) {
+		free(writer);
+		return quire_fault(refusal_out, QUIRE_NO_MEMORY, 0,
+		                   "no memory to compress");
+	}
 	writer->header = *header;
 	*writer_out = writer;
 	return QUIRE_OK;
+}
+
+static void end_writer(struct quire_trace_writer *writer)
+{
+	quire_packer_free(writer->packer);
+	free(writer);
+}
+
+static bool is_packed(const char *path)
+{
+	size_t length = strlen(path), suffix = strlen(PACKED_SUFFIX);
+
+	return length > suffix && strcmp(path + length - suffix, PACKED_SUFFIX) == 0;
 }
 
 enum quire_status quire_trace_create(const char *path,
@@ -170,15 +206,13 @@ enum quire_status quire_trace_create(const char *path,
 	struct quire_trace_writer *writer;
 	enum quire_status status;
 
-	QUIRE_TRY(create(header, &writer, refusal_out));
+	QUIRE_TRY(create(header, is_packed(path), &writer, refusal_out));
 	status = quire_target_open(&writer->target, path, refusal_out);
 	if (status != QUIRE_OK) {
-		free(writer);
+		end_writer(writer);
 		return status;
 	}
 	writer->to_target = true;
-	writer->output = (struct quire_trace_output){.write = write_target,
-	                                             .argument = writer};
 	put_header(writer);
 	*writer_out = writer;
 	return QUIRE_OK;
@@ -189,7 +223,7 @@ enum quire_status quire_trace_create_to(const struct quire_trace_output *output,
                                         struct quire_trace_writer **writer_out,
                                         struct quire_refusal *refusal_out)
 {
-	QUIRE_TRY(create(header, writer_out, refusal_out));
+	QUIRE_TRY(create(header, output->compress, writer_out, refusal_out));
 	(*writer_out)->output = *output;
 	put_header(*writer_out);
 	return QUIRE_OK;
@@ -423,6 +457,9 @@ static void put_record(struct quire_trace_writer *writer,
 static enum quire_status refuse_failure(const struct quire_trace_writer *writer,
                                         struct quire_refusal *refusal_out)
 {
+	if (writer->failure == QUIRE_NO_MEMORY)
+		return quire_fault(refusal_out, QUIRE_NO_MEMORY, 0,
+		                   "no memory to compress");
 	if (!writer->to_target)
 		return quire_fault(refusal_out, QUIRE_IO, 0, "cannot write the trace");
 	errno = writer->error;
@@ -446,7 +483,7 @@ enum quire_status quire_trace_write(struct quire_trace_writer *writer,
 enum quire_status quire_trace_flush(struct quire_trace_writer *writer,
                                     struct quire_refusal *refusal_out)
 {
-	flush(writer);
+	hand_on(writer, true);
 	return writer->failure == QUIRE_OK ? QUIRE_OK
 	                                   : refuse_failure(writer, refusal_out);
 }
@@ -460,7 +497,7 @@ enum quire_status quire_trace_commit(struct quire_trace_writer *writer,
 		status = quire_target_commit(&writer->target, refusal_out);
 	else if (writer->to_target)
 		quire_target_discard(&writer->target);
-	free(writer);
+	end_writer(writer);
 	return status;
 }
 
@@ -470,5 +507,5 @@ void quire_trace_discard(struct quire_trace_writer *writer)
 		return;
 	if (writer->to_target)
 		quire_target_discard(&writer->target);
-	free(writer);
+	end_writer(writer);
 }

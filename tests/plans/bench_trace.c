@@ -246,5 +246,6 @@ int main(void)
 	unlink(path);
 	bench_read("trace_read_sample", TOP_SRCDIR "/plans/sample.plan");
 	bench_write("trace_write_decode_256_rows", false);
+	bench_write("trace_write_packed_256_rows", true);
 	return 0;
 }
