@@ -32,6 +32,7 @@ libquire_core_la_SOURCES += \
 	%D%/trace_parse.c \
 	%D%/trace_parse_outcome.c \
 	%D%/trace_parse_step.c \
+	%D%/trace_put.c \
 	%D%/trace_read.c \
 	%D%/trace_write.c \
 	%D%/utf8_impl.h

@@ -3,11 +3,13 @@
 #define QUIRE_PLANS_TRACE_IMPL_H
 /*
  * What the reader and the writer of plan traces share: the fields of a header with their
- * ranges, the checks, the reader's state.
+ * ranges, the checks, the state of both.
  */
 #include "plans/fault_impl.h"
 #include "plans/json_impl.h"
 #include "plans/lines_impl.h"
+#include "plans/packer_impl.h"
+#include "plans/target_impl.h"
 
 #include <quire/plans/trace.h>
 #include <quire/runtime/limits.h>
@@ -72,6 +74,32 @@ struct quire_trace_reader {
 	struct quire_refusal refusal;
 	char text[QUIRE_FAULT_BYTES];
 };
+
+/* Bytes gathered before one write. */
+#define QUIRE_TRACE_BUFFER_BYTES ((size_t)256 << 10)
+
+struct quire_trace_writer {
+	struct quire_trace_header header;
+	uint64_t last_id;
+	struct quire_trace_output output; /* where it goes ... */
+	struct quire_target target;       /* ... or, when `to_target`, a file */
+	bool to_target;
+	struct quire_packer *packer; /* NULL: it is not compressed */
+	enum quire_status failure;   /* of the first write that failed */
+	int error;                   /* errno of it; 0: not known */
+	bool counting;               /* bytes handed on go nowhere, and are counted */
+	size_t counted;
+	size_t used;
+	char buffer[QUIRE_TRACE_BUFFER_BYTES];
+};
+
+/* quire_trace_hand_on - empty the buffer; @end: of a frame, too */
+void quire_trace_hand_on(struct quire_trace_writer *writer, bool end);
+
+/* quire_trace_put_header, quire_trace_put_record - a line, into the buffer */
+void quire_trace_put_header(struct quire_trace_writer *writer);
+void quire_trace_put_record(struct quire_trace_writer *writer,
+                            const struct quire_trace_record *record);
 
 /*
  * quire_trace_parse_header, quire_trace_parse_record - from the line in reader->json

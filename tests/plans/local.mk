@@ -44,7 +44,7 @@ TESTS += \
 %C%_test_requests_CFLAGS = $(TEST_CFLAGS)
 
 %C%_test_trace_SOURCES = %D%/test_trace.c %D%/random_plan.h %D%/random_trace.h \
-	%D%/temporary.h
+	%D%/same_record.h %D%/temporary.h
 %C%_test_trace_LDADD = $(TEST_LIBS)
 %C%_test_trace_CFLAGS = $(TEST_CFLAGS)
 
@@ -60,7 +60,7 @@ bench_programs += %D%/bench_plan
 
 bench_programs += %D%/bench_trace
 %C%_bench_trace_SOURCES = %D%/bench_trace.c
-%C%_bench_trace_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)
+%C%_bench_trace_LDADD = $(TEST_LIBS)
 %C%_bench_trace_CFLAGS = $(TEST_CFLAGS) -DTOP_SRCDIR='"$(abs_top_srcdir)"'
 
 bench-trace: %D%/bench_trace$(EXEEXT)
