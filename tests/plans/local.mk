@@ -3,6 +3,7 @@ check_PROGRAMS += \
 	%D%/test_digest \
 	%D%/test_golden \
 	%D%/test_import \
+	%D%/test_json \
 	%D%/test_patch \
 	%D%/test_plan \
 	%D%/test_requests \
@@ -13,6 +14,7 @@ TESTS += \
 	%D%/test_digest \
 	%D%/test_golden \
 	%D%/test_import \
+	%D%/test_json \
 	%D%/test_patch \
 	%D%/test_plan \
 	%D%/test_requests \
@@ -30,6 +32,10 @@ TESTS += \
 %C%_test_import_SOURCES = %D%/test_import.c %D%/random_plan.h %D%/temporary.h
 %C%_test_import_LDADD = $(TEST_LIBS)
 %C%_test_import_CFLAGS = $(TEST_CFLAGS)
+
+%C%_test_json_SOURCES = %D%/test_json.c %D%/random_plan.h
+%C%_test_json_LDADD = $(TEST_LIBS)
+%C%_test_json_CFLAGS = $(TEST_CFLAGS)
 
 %C%_test_patch_SOURCES = %D%/test_patch.c %D%/random_plan.h
 %C%_test_patch_LDADD = $(TEST_LIBS)
