@@ -18,8 +18,9 @@
 /* Room for the largest block of a frame. */
 #define PACKED_BYTES ((size_t)256 << 10)
 
-/* Bytes of a magic number, little endian. */
-#define MAGIC_BYTES 4
+/* Bytes of a magic number, little endian, and of what stands before a block. */
+#define MAGIC_BYTES        4
+#define BLOCK_HEADER_BYTES 3
 
 _Static_assert(MAGIC_BYTES <= QUIRE_BYTES_ROOM_MIN, "the first read finds the number");
 
@@ -69,6 +70,15 @@ static bool is_zstd(const char *text, size_t size)
 	       (magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
 }
 
+/*
+ * What the unpacker gets at a time: a block, or less.  Given more, it would not hand out
+ * the blocks before one that is damaged.  It asks for a block and the header of the next.
+ */
+static size_t portion(size_t asked)
+{
+	return asked > BLOCK_HEADER_BYTES ? asked - BLOCK_HEADER_BYTES : asked;
+}
+
 static enum quire_status start_unpacker(struct quire_bytes *bytes, const char *first,
                                         size_t size, struct quire_refusal *refusal_out)
 {
@@ -79,7 +89,7 @@ static enum quire_status start_unpacker(struct quire_bytes *bytes, const char *f
 	                                        QUIRE_WINDOW_LOG_MAX)))
 		return quire_fault(refusal_out, QUIRE_NO_MEMORY, 0,
 		                   "no memory to decompress");
-	bytes->wanted = ZSTD_initDStream(bytes->unpacker);
+	bytes->wanted = portion(ZSTD_initDStream(bytes->unpacker));
 	memcpy(bytes->packed, first, size);
 	bytes->end = size;
 	return QUIRE_OK;
@@ -140,10 +150,6 @@ static enum quire_status refill(struct quire_bytes *bytes, int64_t line, bool *e
 	return QUIRE_OK;
 }
 
-/*
- * The unpacker gets no more than it asks for, which ends with a block: given more, it
- * would not hand out the blocks before one that is damaged.
- */
 static enum quire_status unpack(struct quire_bytes *bytes, int64_t line, char *into,
                                 size_t room, size_t *got_out,
                                 struct quire_refusal *refusal_out)
@@ -153,7 +159,7 @@ static enum quire_status unpack(struct quire_bytes *bytes, int64_t line, char *i
 
 	while (to.pos == 0) {
 		ZSTD_inBuffer from;
-		size_t wanted;
+		size_t asked;
 
 		if (bytes->start == bytes->end && !bytes->has_more)
 			QUIRE_TRY(refill(bytes, line, &end, refusal_out));
@@ -161,15 +167,18 @@ static enum quire_status unpack(struct quire_bytes *bytes, int64_t line, char *i
 			break;
 		from = (ZSTD_inBuffer){bytes->packed + bytes->start,
 		                       bytes->end - bytes->start, 0};
-		if (from.size > bytes->wanted)
+		if (bytes->has_more)
+			from.size = 0;
+		else if (from.size > bytes->wanted)
 			from.size = bytes->wanted;
-		wanted = ZSTD_decompressStream(bytes->unpacker, &to, &from);
-		if (ZSTD_isError(wanted))
-			return refuse_damage(wanted, line, refusal_out);
+		asked = ZSTD_decompressStream(bytes->unpacker, &to, &from);
+		if (ZSTD_isError(asked))
+			return refuse_damage(asked, line, refusal_out);
 		bytes->start += from.pos;
-		bytes->in_frame = wanted > 0;
-		bytes->has_more = wanted > 0 && to.pos == to.size;
-		bytes->wanted = wanted > 0 ? wanted : ZSTD_initDStream(bytes->unpacker);
+		bytes->in_frame = asked > 0;
+		bytes->has_more = asked > 0 && to.pos == to.size;
+		bytes->wanted =
+			portion(asked > 0 ? asked : ZSTD_initDStream(bytes->unpacker));
 	}
 	*got_out = to.pos;
 	return QUIRE_OK;

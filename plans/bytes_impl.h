@@ -24,7 +24,7 @@ struct quire_bytes {
 	char *packed;                 /* bytes [start, end) are not decompressed yet */
 	size_t start;
 	size_t end;
-	size_t wanted;     /* bytes that the unpacker takes next */
+	size_t wanted;     /* bytes that the unpacker gets next, at most */
 	bool in_frame;     /* it lacks the end of a frame */
 	bool has_more;     /* it may hold more, for there was no room */
 	int64_t taken;     /* bytes read from the file */

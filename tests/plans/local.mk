@@ -8,6 +8,7 @@ check_PROGRAMS += \
 	%D%/test_plan \
 	%D%/test_requests \
 	%D%/test_trace \
+	%D%/test_trace_packed \
 	%D%/test_trace_refused
 
 TESTS += \
@@ -19,6 +20,7 @@ TESTS += \
 	%D%/test_plan \
 	%D%/test_requests \
 	%D%/test_trace \
+	%D%/test_trace_packed \
 	%D%/test_trace_refused
 
 %C%_test_digest_SOURCES = %D%/test_digest.c %D%/random_plan.h
@@ -53,6 +55,11 @@ TESTS += \
 	%D%/same_record.h %D%/temporary.h
 %C%_test_trace_LDADD = $(TEST_LIBS)
 %C%_test_trace_CFLAGS = $(TEST_CFLAGS)
+
+%C%_test_trace_packed_SOURCES = %D%/test_trace_packed.c %D%/random_plan.h \
+	%D%/random_trace.h %D%/same_record.h %D%/temporary.h
+%C%_test_trace_packed_LDADD = $(TEST_LIBS)
+%C%_test_trace_packed_CFLAGS = $(TEST_CFLAGS)
 
 %C%_test_trace_refused_SOURCES = %D%/test_trace_refused.c %D%/random_plan.h \
 	%D%/random_trace.h %D%/temporary.h
