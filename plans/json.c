@@ -7,57 +7,96 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* Bytes of a field's name or of a value in a text. */
 #define NAME_BYTES 128
+
+/* Bytes of a string or a number in a text. */
+#define SHOWN_BYTES 40
+
+/* Elements of the first room for a list. */
+#define ROOM_FIRST 64
+
+/* How much of a text to show: whole characters. */
+static int shown(const char *text, size_t size)
+{
+	int length = size < SHOWN_BYTES ? (int)size : SHOWN_BYTES;
+
+	while (length > 0 && (size_t)length < size && (text[length] & 0xc0) == 0x80)
+		length--;
+	return length;
+}
+
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r';
+}
+
+static enum quire_status refuse_line(const struct quire_json *json,
+                                     const struct quire_line *line,
+                                     const struct quire_json_fault *fault)
+{
+	int64_t column = fault->at - line->text + 1;
+
+	if (fault->what == NULL)
+		return quire_fault(json->refusal_out, QUIRE_NO_MEMORY, json->line,
+		                   "no memory for a line of %zu bytes", line->length);
+	if (!line->whole)
+		return quire_fault(json->refusal_out, QUIRE_FORMAT, json->line,
+		                   "truncated: the file ends in the middle of this line");
+	if (fault->name != NULL)
+		return quire_fault(json->refusal_out, QUIRE_FORMAT, json->line,
+		                   "must be one JSON object: %s \"%.*s\" at column "
+		                   "%" PRId64,
+		                   fault->what, shown(fault->name, strlen(fault->name)),
+		                   fault->name, column);
+	return quire_fault(json->refusal_out, QUIRE_FORMAT, json->line,
+	                   "must be one JSON object: %s at column %" PRId64, fault->what,
+	                   column);
+}
 
 enum quire_status quire_json_parse(struct quire_json *json,
                                    const struct quire_lines *lines,
                                    const struct quire_line *line,
                                    struct quire_refusal *refusal_out)
 {
-	json_error_t error;
-	json_t *root =
-		json_loadb(line->text, line->length, JSON_REJECT_DUPLICATES, &error);
+	struct quire_json_fault fault;
+	size_t spaces = 0;
 
-	*json = (struct quire_json){.line = lines->line, .refusal_out = refusal_out};
-	if (root == NULL && json_error_code(&error) == json_error_numeric_overflow) {
-		json->wide = true;
-		root = json_loadb(line->text, line->length,
-		                  JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL,
-		                  &error);
-	}
-	if (root == NULL && json_error_code(&error) == json_error_out_of_memory)
-		return quire_fault(refusal_out, QUIRE_NO_MEMORY, json->line,
-		                   "no memory for a line of %zu bytes", line->length);
-	if (root == NULL && !line->whole)
+	json->root = NULL;
+	json->line = lines->line;
+	json->wide = NULL;
+	json->text = line->text;
+	json->refusal_out = refusal_out;
+	while (spaces < line->length && is_space(line->text[spaces]))
+		spaces++;
+	fault = (struct quire_json_fault){.what = "an object is wanted",
+	                                  .at = line->text + spaces};
+	if (spaces < line->length && line->text[spaces] != '{')
 		return quire_fault(refusal_out, QUIRE_FORMAT, json->line,
-		                   "truncated: the file ends in the middle of this line");
-	if (root == NULL)
-		return quire_fault(refusal_out, QUIRE_FORMAT, json->line,
-		                   "must be one JSON object: %s at column %d", error.text,
-		                   error.column);
-	if (!json_is_object(root)) {
-		json_decref(root);
-		return quire_fault(refusal_out, QUIRE_FORMAT, json->line,
-		                   "must be one JSON object");
-	}
-	json->root = root;
+		                   "must be one JSON object, at column %zu", spaces + 1);
+	if (spaces == line->length || !quire_json_scan(json, line->text + spaces,
+	                                               line->text + line->length, &fault))
+		return refuse_line(json, line, &fault);
+	json->root = json->values;
 	return QUIRE_OK;
 }
 
 enum quire_status quire_json_finish(const struct quire_json *json)
 {
-	if (!json->wide)
+	if (json->wide == NULL)
 		return QUIRE_OK;
 	return quire_fault(json->refusal_out, QUIRE_FORMAT, json->line,
-	                   "a number is too large for 64 bits");
+	                   "a number is too large for 64 bits at column %td",
+	                   json->wide - json->text + 1);
 }
 
-void quire_json_drop(struct quire_json *json)
+void quire_json_free(struct quire_json *json)
 {
-	json_decref(json->root);
-	json->root = NULL;
+	free(json->values);
+	free(json->names);
+	*json = (struct quire_json){.root = NULL};
 }
 
 static void name_place(const struct quire_place *place, char *name)
@@ -71,110 +110,119 @@ static void name_place(const struct quire_place *place, char *name)
 		         place->index, place->name);
 }
 
-static void name_value(const struct quire_json *json, const json_t *value, char *name)
+static void name_value(const struct quire_json_value *value, char *name)
 {
+	static const char *const words[] = {
+		[QUIRE_JSON_NULL] = "null",        [QUIRE_JSON_FALSE] = "false",
+		[QUIRE_JSON_TRUE] = "true",        [QUIRE_JSON_ARRAY] = "an array",
+		[QUIRE_JSON_OBJECT] = "an object",
+	};
+
 	if (value == NULL)
 		snprintf(name, NAME_BYTES, "nothing");
-	else if (json_is_string(value))
-		snprintf(name, NAME_BYTES, "the string \"%.40s\"",
-		         json_string_value(value));
-	else if (json_is_integer(value))
-		snprintf(name, NAME_BYTES, "%" JSON_INTEGER_FORMAT,
-		         json_integer_value(value));
-	else if (json_is_real(value))
-		snprintf(name, NAME_BYTES, json->wide ? "%.0f" : "the real number %.17g",
-		         json_real_value(value));
-	else if (json_is_boolean(value))
-		snprintf(name, NAME_BYTES, json_is_true(value) ? "true" : "false");
+	else if (value->type == QUIRE_JSON_STRING)
+		snprintf(name, NAME_BYTES, "the string \"%.*s\"",
+		         shown(value->text, value->size), value->text);
+	else if (value->type == QUIRE_JSON_INTEGER)
+		snprintf(name, NAME_BYTES, "%" PRId64, value->integer);
+	else if (value->type == QUIRE_JSON_WIDE || value->type == QUIRE_JSON_REAL)
+		snprintf(name, NAME_BYTES, "%s%.*s",
+		         value->type == QUIRE_JSON_REAL ? "the real number " : "",
+		         shown(value->text, value->size), value->text);
 	else
-		snprintf(name, NAME_BYTES,
-		         json_is_null(value)    ? "null"
-		         : json_is_array(value) ? "an array"
-		                                : "an object");
+		snprintf(name, NAME_BYTES, "%s", words[value->type]);
 }
 
-static enum quire_status refuse_value(const struct quire_json *json, const json_t *value,
+static enum quire_status refuse_value(const struct quire_json *json,
+                                      const struct quire_json_value *value,
                                       const struct quire_place *place, const char *right)
 {
 	char name[NAME_BYTES], got[NAME_BYTES];
 
 	name_place(place, name);
-	name_value(json, value, got);
+	name_value(value, got);
 	return quire_fault(json->refusal_out, QUIRE_FORMAT, json->line,
 	                   "%s must be %s, got %s", name, right, got);
 }
 
-/* In a wide line all numbers are reals; the line is refused in the end anyway. */
-static bool integer_of(const struct quire_json *json, const json_t *value, int64_t *out)
+void quire_json_refuse_int(const struct quire_json *json,
+                           const struct quire_json_value *value,
+                           const struct quire_place *place, int64_t min, int64_t max)
 {
-	double real = json_real_value(value);
-
-	if (json_is_integer(value)) {
-		*out = json_integer_value(value);
-		return true;
-	}
-	if (!json->wide || !json_is_real(value) || !(real > -9e18 && real < 9e18))
-		return false;
-	*out = (int64_t)real;
-	return true;
-}
-
-enum quire_status quire_json_int(const struct quire_json *json, const json_t *value,
-                                 const struct quire_place *place, int64_t min,
-                                 int64_t max, int64_t *out)
-{
-	enum quire_status status;
 	char right[NAME_BYTES];
-	int64_t got = 0;
-	bool integer = integer_of(json, value, &got);
 
-	if (integer && got >= min && got <= max) {
-		*out = got;
-		return QUIRE_OK;
-	}
 	snprintf(right, sizeof(right), "an integer %" PRId64 "..%" PRId64, min, max);
-	status = refuse_value(json, value, place, right);
-	if (integer && json->refusal_out != NULL) {
-		json->refusal_out->expected = got < min ? min : max;
-		json->refusal_out->got = got;
+	refuse_value(json, value, place, right);
+	if (quire_json_is(value, QUIRE_JSON_INTEGER) && json->refusal_out != NULL) {
+		json->refusal_out->expected = value->integer < min ? min : max;
+		json->refusal_out->got = value->integer;
 	}
-	return status;
 }
 
-enum quire_status quire_json_bool(const struct quire_json *json, const json_t *value,
+enum quire_status quire_json_bool(const struct quire_json *json,
+                                  const struct quire_json_value *value,
                                   const struct quire_place *place, bool *out)
 {
-	if (!json_is_boolean(value))
+	if (!quire_json_is(value, QUIRE_JSON_TRUE) &&
+	    !quire_json_is(value, QUIRE_JSON_FALSE))
 		return refuse_value(json, value, place, "true or false");
-	*out = json_is_true(value);
+	*out = value->type == QUIRE_JSON_TRUE;
 	return QUIRE_OK;
 }
 
-enum quire_status quire_json_string(const struct quire_json *json, const json_t *value,
+enum quire_status quire_json_string(const struct quire_json *json,
+                                    const struct quire_json_value *value,
                                     const struct quire_place *place, size_t bytes_max,
                                     const char **out)
 {
 	char right[NAME_BYTES];
+	bool zero = quire_json_is(value, QUIRE_JSON_STRING) && value->has_zero;
 
-	if (json_is_string(value) && json_string_length(value) >= 1 &&
-	    json_string_length(value) <= bytes_max) {
-		*out = json_string_value(value);
+	if (quire_json_is(value, QUIRE_JSON_STRING) && !zero && value->size >= 1 &&
+	    value->size <= bytes_max) {
+		*out = value->text;
 		return QUIRE_OK;
 	}
-	snprintf(right, sizeof(right), "a string of 1..%zu bytes", bytes_max);
+	snprintf(right, sizeof(right), "a string of 1..%zu bytes%s", bytes_max,
+	         zero ? ", none of them zero" : "");
 	return refuse_value(json, value, place, right);
 }
 
-enum quire_status quire_json_array(const struct quire_json *json, const json_t *value,
+enum quire_status quire_json_array(const struct quire_json *json,
+                                   const struct quire_json_value *value,
                                    const struct quire_place *place)
 {
-	return json_is_array(value) ? QUIRE_OK
-	                            : refuse_value(json, value, place, "an array");
+	return quire_json_is(value, QUIRE_JSON_ARRAY)
+	               ? QUIRE_OK
+	               : refuse_value(json, value, place, "an array");
 }
 
-enum quire_status quire_json_object(const struct quire_json *json, const json_t *value,
+enum quire_status quire_json_object(const struct quire_json *json,
+                                    const struct quire_json_value *value,
                                     const struct quire_place *place)
 {
-	return json_is_object(value) ? QUIRE_OK
-	                             : refuse_value(json, value, place, "an object");
+	return quire_json_is(value, QUIRE_JSON_OBJECT)
+	               ? QUIRE_OK
+	               : refuse_value(json, value, place, "an object");
+}
+
+enum quire_status quire_json_room(const struct quire_json *json,
+                                  struct quire_json_list *list, size_t count,
+                                  size_t bytes)
+{
+	size_t room = list->room > 0 ? list->room : ROOM_FIRST;
+	void *grown;
+
+	if (count <= list->room)
+		return QUIRE_OK;
+	while (room < count)
+		room *= 2;
+	grown = malloc(room * bytes);
+	if (grown == NULL)
+		return quire_fault(json->refusal_out, QUIRE_NO_MEMORY, json->line,
+		                   "no memory for a list of %zu", count);
+	free(list->items);
+	list->items = grown;
+	list->room = room;
+	return QUIRE_OK;
 }

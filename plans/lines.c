@@ -4,15 +4,12 @@
 #include "plans/lines_impl.h"
 
 #include "plans/fault_impl.h"
+#include "runtime/refuse_impl.h"
 
 #include <quire/runtime/limits.h>
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* Enough for most lines, and for reads that cost little beside the parsing. */
 #define FIRST_BYTES ((size_t)256 << 10)
@@ -20,23 +17,16 @@
 /* A line of QUIRE_TRACE_LINE_MAX bytes and its newline. */
 #define BYTES_MAX ((size_t)QUIRE_TRACE_LINE_MAX + 1)
 
+/* Behind the bytes read there is one more that may be written to. */
+#define SPARE_BYTES 1
+
 enum quire_status quire_lines_open(struct quire_lines *lines, const char *path,
                                    struct quire_refusal *refusal_out)
 {
-	struct stat about;
-
 	memset(lines, 0, sizeof(*lines));
-	lines->fd = STDIN_FILENO;
-	if (strcmp(path, "-") != 0)
-		lines->fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (lines->fd < 0)
-		return quire_fault(refusal_out, QUIRE_IO, 0, "cannot open \"%s\": %m",
-		                   path);
-	lines->file_size = -1;
-	if (fstat(lines->fd, &about) == 0 && S_ISREG(about.st_mode))
-		lines->file_size = about.st_size;
+	QUIRE_TRY(quire_bytes_open(&lines->bytes, path, refusal_out));
 	lines->size = FIRST_BYTES;
-	lines->buffer = malloc(lines->size);
+	lines->buffer = malloc(lines->size + SPARE_BYTES);
 	if (lines->buffer == NULL) {
 		quire_lines_close(lines);
 		return quire_fault(refusal_out, QUIRE_NO_MEMORY, 0,
@@ -65,7 +55,7 @@ static enum quire_status make_room(struct quire_lines *lines,
 		return quire_fault(refusal_out, QUIRE_FORMAT, lines->line + 1,
 		                   "the line is longer than %d bytes",
 		                   QUIRE_TRACE_LINE_MAX);
-	buffer = realloc(lines->buffer, size);
+	buffer = realloc(lines->buffer, size + SPARE_BYTES);
 	if (buffer == NULL)
 		return quire_fault(refusal_out, QUIRE_NO_MEMORY, lines->line + 1,
 		                   "no memory for a line of %zu bytes", size);
@@ -77,20 +67,14 @@ static enum quire_status make_room(struct quire_lines *lines,
 static enum quire_status read_more(struct quire_lines *lines,
                                    struct quire_refusal *refusal_out)
 {
-	enum quire_status status = make_room(lines, refusal_out);
-	ssize_t got;
+	size_t got = 0;
 
-	if (status != QUIRE_OK)
-		return status;
-	do {
-		got = read(lines->fd, lines->buffer + lines->end,
-		           lines->size - lines->end);
-	} while (got < 0 && errno == EINTR);
-	if (got < 0)
-		return quire_fault(refusal_out, QUIRE_IO, lines->line + 1,
-		                   "cannot read: %m");
+	QUIRE_TRY(make_room(lines, refusal_out));
+	QUIRE_TRY(quire_bytes_read(&lines->bytes, lines->line + 1,
+	                           lines->buffer + lines->end, lines->size - lines->end,
+	                           &got, refusal_out));
 	lines->at_end = got == 0;
-	lines->end += (size_t)got;
+	lines->end += got;
 	return QUIRE_OK;
 }
 
@@ -110,8 +94,8 @@ enum quire_status quire_lines_next(struct quire_lines *lines, struct quire_line 
                                    struct quire_refusal *refusal_out)
 {
 	for (;;) {
-		const char *newline = memchr(lines->buffer + lines->scanned, '\n',
-		                             lines->end - lines->scanned);
+		char *newline = memchr(lines->buffer + lines->scanned, '\n',
+		                       lines->end - lines->scanned);
 		enum quire_status status;
 
 		if (newline != NULL) {
@@ -132,9 +116,19 @@ enum quire_status quire_lines_next(struct quire_lines *lines, struct quire_line 
 	return QUIRE_OK;
 }
 
+void quire_lines_position(const struct quire_lines *lines, int64_t *read_out,
+                          int64_t *size_out)
+{
+	const struct quire_bytes *bytes = &lines->bytes;
+
+	*read_out = lines->consumed;
+	if (bytes->unpacker != NULL)
+		*read_out = bytes->taken - (int64_t)(bytes->end - bytes->start);
+	*size_out = bytes->file_size;
+}
+
 void quire_lines_close(struct quire_lines *lines)
 {
-	if (lines->fd != STDIN_FILENO)
-		close(lines->fd);
+	quire_bytes_close(&lines->bytes);
 	free(lines->buffer);
 }

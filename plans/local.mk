@@ -7,6 +7,8 @@ nobase_quireinclude_HEADERS += \
 	%D%/trace.h
 
 libquire_core_la_SOURCES += \
+	%D%/bytes.c \
+	%D%/bytes_impl.h \
 	%D%/digest.c \
 	%D%/fault.c \
 	%D%/fault_impl.h \
@@ -14,8 +16,12 @@ libquire_core_la_SOURCES += \
 	%D%/import.c \
 	%D%/json.c \
 	%D%/json_impl.h \
+	%D%/json_names.c \
+	%D%/json_scan.c \
 	%D%/lines.c \
 	%D%/lines_impl.h \
+	%D%/packer.c \
+	%D%/packer_impl.h \
 	%D%/paging_impl.h \
 	%D%/plan.c \
 	%D%/requests.c \
@@ -26,7 +32,9 @@ libquire_core_la_SOURCES += \
 	%D%/trace_parse.c \
 	%D%/trace_parse_outcome.c \
 	%D%/trace_parse_step.c \
+	%D%/trace_put.c \
 	%D%/trace_read.c \
-	%D%/trace_write.c
+	%D%/trace_write.c \
+	%D%/utf8_impl.h
 
 EXTRA_DIST += %D%/sample_requests.csv

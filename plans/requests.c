@@ -32,6 +32,7 @@
 struct reading {
 	struct quire_lines lines;
 	struct quire_line line;
+	struct quire_json json;
 	struct quire_requests requests;
 	int64_t rows_room;
 	int64_t first_ns; /* absolute time of the first row */
@@ -151,34 +152,32 @@ static enum quire_status parse_azure(const struct reading *reading, int64_t *ns_
 	return QUIRE_OK;
 }
 
-static enum quire_status parse_mooncake(const struct reading *reading, int64_t *ns_out,
+static enum quire_status parse_mooncake(struct reading *reading, int64_t *ns_out,
                                         struct quire_request_row *row)
 {
-	struct quire_json json;
+	struct quire_json *json = &reading->json;
 	int64_t milliseconds = 0;
-	enum quire_status status = quire_json_parse(&json, &reading->lines,
-	                                            &reading->line, reading->refusal_out);
+	enum quire_status status = quire_json_parse(json, &reading->lines, &reading->line,
+	                                            reading->refusal_out);
 
-	if (status == QUIRE_OK && json_object_get(json.root, "quire") != NULL)
+	if (status == QUIRE_OK && quire_json_get(json->root, "quire") != NULL)
 		status = quire_fault(reading->refusal_out, QUIRE_FORMAT,
 		                     reading->lines.line,
 		                     "a plan trace, not a request trace");
 	if (status == QUIRE_OK)
-		status = quire_json_int(&json, json_object_get(json.root, "timestamp"),
+		status = quire_json_int(json, quire_json_get(json->root, "timestamp"),
 		                        QUIRE_FIELD("timestamp"), 0, MILLISECONDS_MAX,
 		                        &milliseconds);
 	if (status == QUIRE_OK)
-		status = quire_json_int(&json, json_object_get(json.root, "input_length"),
+		status = quire_json_int(json, quire_json_get(json->root, "input_length"),
 		                        QUIRE_FIELD("input_length"), 0,
 		                        QUIRE_SEQ_TOKENS_MAX, &row->input_tokens);
 	if (status == QUIRE_OK)
-		status =
-			quire_json_int(&json, json_object_get(json.root, "output_length"),
-		                       QUIRE_FIELD("output_length"), 0,
-		                       QUIRE_SEQ_TOKENS_MAX, &row->output_tokens);
+		status = quire_json_int(json, quire_json_get(json->root, "output_length"),
+		                        QUIRE_FIELD("output_length"), 0,
+		                        QUIRE_SEQ_TOKENS_MAX, &row->output_tokens);
 	if (status == QUIRE_OK)
-		status = quire_json_finish(&json);
-	quire_json_drop(&json);
+		status = quire_json_finish(json);
 	*ns_out = milliseconds * 1000000;
 	return status;
 }
@@ -215,10 +214,15 @@ static enum quire_status read_row(struct reading *reading)
 		return status;
 	if (reading->requests.num_rows == 0)
 		reading->first_ns = ns;
-	else if (ns < reading->last_ns)
+	else if (ns < reading->last_ns && azure)
 		return refuse_field(reading,
-		                    azure ? "TIMESTAMP must not be before the row above"
-		                          : "timestamp must not be before the row above");
+		                    "TIMESTAMP must not be before the row above");
+	else if (ns < reading->last_ns)
+		return quire_fault(reading->refusal_out, QUIRE_FORMAT,
+		                   reading->lines.line,
+		                   "timestamp must not be before the row above, got "
+		                   "%" PRId64,
+		                   ns / 1000000);
 	reading->last_ns = ns;
 	row.arrival_ns = ns - reading->first_ns;
 	return add_row(reading, &row);
@@ -280,6 +284,7 @@ enum quire_status quire_requests_read(const char *path, int64_t rows_max,
 	if (status != QUIRE_OK)
 		return status;
 	status = read_rows(&reading, rows_max);
+	quire_json_free(&reading.json);
 	quire_lines_close(&reading.lines);
 	if (status == QUIRE_OK)
 		*requests_out = reading.requests;

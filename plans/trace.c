@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "plans/trace_impl.h"
+#include "plans/utf8_impl.h"
 
 #include "runtime/refuse_impl.h"
 
@@ -54,43 +55,15 @@ static bool is_in(const char *const *list, const char *name)
 	return false;
 }
 
-/* Length of the UTF-8 sequence at @text, a string's rest; 0: not valid there. */
-static int sequence_length(const unsigned char *text)
-{
-	static const unsigned char second_min[] = {[0xe0 - 0xe0] = 0xa0,
-	                                           [0xf0 - 0xe0] = 0x90};
-	static const unsigned char second_max[] = {[0xed - 0xe0] = 0x9f,
-	                                           [0xf4 - 0xe0] = 0x8f};
-	unsigned char first = text[0];
-	unsigned char min = 0x80, max = 0xbf;
-	int length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-
-	if ((first >= 0x80 && first < 0xc2) || first > 0xf4)
-		return 0;
-	if (first == 0xe0 || first == 0xf0)
-		min = second_min[first - 0xe0];
-	if (first == 0xed || first == 0xf4)
-		max = second_max[first - 0xe0];
-	for (int i = 1; i < length; i++) {
-		if (text[i] < min || text[i] > max)
-			return 0;
-		min = 0x80;
-		max = 0xbf;
-	}
-	return length;
-}
-
 /* JSON text is UTF-8; a reader refuses anything else. */
 static bool is_utf8(const char *text)
 {
-	const unsigned char *at = (const unsigned char *)text;
-
-	while (*at != 0) {
-		int length = sequence_length(at);
+	while (*text != 0) {
+		int length = quire_utf8_length(text);
 
 		if (length == 0)
 			return false;
-		at += length;
+		text += length;
 	}
 	return true;
 }

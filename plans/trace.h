@@ -145,7 +145,8 @@ QUIRE_API QUIRE_MUST_CHECK enum quire_status
 quire_trace_next(struct quire_trace_reader *reader, struct quire_trace_record *record_out,
                  struct quire_refusal *refusal_out);
 
-/* quire_trace_position - bytes read so far and the file's size (-1: not known) */
+/* quire_trace_position - bytes of the file read so far, decompressed where they are
+ * compressed, and its size (-1: not known) */
 QUIRE_API void quire_trace_position(const struct quire_trace_reader *reader,
                                     int64_t *read_out, int64_t *size_out);
 
@@ -173,7 +174,8 @@ QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_trace_create_to(
 
 /*
  * quire_trace_write - append one command; its line number is ignored
- * Returns:  QUIRE_OK; QUIRE_INVALID: a command that the reader would refuse; QUIRE_IO.
+ * Returns:  QUIRE_OK; QUIRE_INVALID: a command that the reader would refuse; QUIRE_IO;
+ *           QUIRE_NO_MEMORY: none to compress.
  */
 QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_trace_write(
 	struct quire_trace_writer *writer, const struct quire_trace_record *record,
@@ -182,7 +184,7 @@ QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_trace_write(
 /*
  * quire_trace_flush - hand out all that was written so far; of a compressed trace a frame
  * ends here, and a reader has every line of it though nothing else follows
- * Returns:  QUIRE_OK; QUIRE_IO.
+ * Returns:  QUIRE_OK; QUIRE_IO; QUIRE_NO_MEMORY: none to compress.
  */
 QUIRE_API QUIRE_MUST_CHECK enum quire_status
 quire_trace_flush(struct quire_trace_writer *writer, struct quire_refusal *refusal_out);
@@ -190,7 +192,8 @@ quire_trace_flush(struct quire_trace_writer *writer, struct quire_refusal *refus
 /*
  * quire_trace_commit - flush, and give the file its name in one step; ends the writer
  * @writer:  given
- * Returns:  QUIRE_OK; QUIRE_IO: nothing was written over, the temporary file is removed.
+ * Returns:  QUIRE_OK; QUIRE_IO, QUIRE_NO_MEMORY: nothing was written over, the temporary
+ *           file is removed.
  *           A writer to a function only flushes.
  */
 QUIRE_API QUIRE_MUST_CHECK enum quire_status

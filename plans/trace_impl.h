@@ -3,11 +3,13 @@
 #define QUIRE_PLANS_TRACE_IMPL_H
 /*
  * What the reader and the writer of plan traces share: the fields of a header with their
- * ranges, the checks, the reader's state.
+ * ranges, the checks, the state of both.
  */
 #include "plans/fault_impl.h"
 #include "plans/json_impl.h"
 #include "plans/lines_impl.h"
+#include "plans/packer_impl.h"
+#include "plans/target_impl.h"
 
 #include <quire/plans/trace.h>
 #include <quire/runtime/limits.h>
@@ -55,30 +57,49 @@ QUIRE_MUST_CHECK enum quire_status quire_trace_check_record(
 /* Ids of commands are JSON integers. */
 #define QUIRE_TRACE_ID_MAX INT64_MAX
 
-/* A list of numbers of the last record. */
-struct quire_trace_numbers {
-	int64_t *numbers;
-	size_t room;
-};
-
 struct quire_trace_reader {
 	struct quire_lines lines;
 	struct quire_trace_header header;
 	struct quire_json json; /* the line of the last record, which points into it */
 	uint64_t last_id;
-	struct quire_step step; /* of the last record, with its arrays: */
-	struct quire_segment *segments;
-	int32_t segments_room;
+	struct quire_step step;          /* of the last record, with its arrays: */
+	struct quire_json_list segments; /* struct quire_segment */
 	struct quire_combined combined[QUIRE_TABLES_MAX];
 	const char *labels[QUIRE_TABLES_MAX][QUIRE_LABELS_MAX];
 	struct quire_fork pre_forks[QUIRE_FORKS_MAX];
 	struct quire_fork post_forks[QUIRE_FORKS_MAX];
-	struct quire_trace_numbers pages;
-	struct quire_trace_numbers keys;
-	enum quire_status ended; /* not QUIRE_OK: what every further read answers */
+	struct quire_json_list pages; /* int32_t */
+	struct quire_json_list keys;  /* int64_t */
+	enum quire_status ended;      /* not QUIRE_OK: what every further read answers */
 	struct quire_refusal refusal;
 	char text[QUIRE_FAULT_BYTES];
 };
+
+/* Bytes gathered before one write. */
+#define QUIRE_TRACE_BUFFER_BYTES ((size_t)256 << 10)
+
+struct quire_trace_writer {
+	struct quire_trace_header header;
+	uint64_t last_id;
+	struct quire_trace_output output; /* where it goes ... */
+	struct quire_target target;       /* ... or, when `to_target`, a file */
+	bool to_target;
+	struct quire_packer *packer; /* NULL: it is not compressed */
+	enum quire_status failure;   /* of the first write that failed */
+	int error;                   /* errno of it; 0: not known */
+	bool counting;               /* bytes handed on go nowhere, and are counted */
+	size_t counted;
+	size_t used;
+	char buffer[QUIRE_TRACE_BUFFER_BYTES];
+};
+
+/* quire_trace_hand_on - empty the buffer; @end: of a frame, too */
+void quire_trace_hand_on(struct quire_trace_writer *writer, bool end);
+
+/* quire_trace_put_header, quire_trace_put_record - a line, into the buffer */
+void quire_trace_put_header(struct quire_trace_writer *writer);
+void quire_trace_put_record(struct quire_trace_writer *writer,
+                            const struct quire_trace_record *record);
 
 /*
  * quire_trace_parse_header, quire_trace_parse_record - from the line in reader->json
@@ -102,18 +123,6 @@ QUIRE_MUST_CHECK enum quire_status quire_trace_parse_base(
 /* outcome and times, when they are there */
 QUIRE_MUST_CHECK enum quire_status quire_trace_parse_outcome(
 	struct quire_trace_reader *reader, struct quire_trace_record *record);
-
-/* The name of a list of integers 0..max. */
-struct quire_trace_number_list {
-	const char *name;
-	int64_t max;
-};
-
-/* quire_trace_parse_numbers - the list, NULL: it is missing, into @numbers */
-QUIRE_MUST_CHECK enum quire_status
-quire_trace_parse_numbers(const struct quire_json *json, const json_t *list,
-                          const struct quire_trace_number_list *about,
-                          struct quire_trace_numbers *numbers, int32_t *num_out);
 
 /* Set @flag when the field @name is there and has the value @when. */
 QUIRE_MUST_CHECK enum quire_status quire_trace_parse_flag(const struct quire_json *json,

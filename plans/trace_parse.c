@@ -16,11 +16,12 @@ static const char *const reserved_commands[] = {
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
-static enum quire_status copy_name(const struct quire_json *json, const json_t *object,
+static enum quire_status copy_name(const struct quire_json *json,
+                                   const struct quire_json_value *object,
                                    const char *name, char *out)
 {
 	const char *text;
-	enum quire_status status = quire_json_string(json, json_object_get(object, name),
+	enum quire_status status = quire_json_string(json, quire_json_get(object, name),
 	                                             QUIRE_FIELD_OF("cache", name),
 	                                             QUIRE_TRACE_NAME_BYTES - 1, &text);
 
@@ -36,7 +37,7 @@ static enum quire_status check_scopes(const struct quire_json *json)
 
 	for (size_t i = 0; i < LENGTH(scopes); i++) {
 		enum quire_status status =
-			quire_json_object(json, json_object_get(json->root, scopes[i]),
+			quire_json_object(json, quire_json_get(json->root, scopes[i]),
 		                          QUIRE_FIELD(scopes[i]));
 
 		if (status != QUIRE_OK)
@@ -47,14 +48,15 @@ static enum quire_status check_scopes(const struct quire_json *json)
 
 static enum quire_status check_format(const struct quire_json *json)
 {
-	const char *kind = json_string_value(json_object_get(json->root, "quire"));
-	int64_t version;
+	const struct quire_json_value *kind = quire_json_get(json->root, "quire");
+	int64_t version = 0;
 	enum quire_status status;
 
-	if (kind == NULL || strcmp(kind, "plan-trace") != 0)
+	if (!quire_json_is(kind, QUIRE_JSON_STRING) ||
+	    strcmp(kind->text, "plan-trace") != 0)
 		return quire_fault(json->refusal_out, QUIRE_FORMAT, json->line,
 		                   "not a plan trace: quire must be \"plan-trace\"");
-	status = quire_json_int(json, json_object_get(json->root, "version"),
+	status = quire_json_int(json, quire_json_get(json->root, "version"),
 	                        QUIRE_FIELD("version"), 1, INT64_MAX, &version);
 	if (status == QUIRE_OK && version != QUIRE_TRACE_VERSION)
 		return quire_fault(json->refusal_out, QUIRE_FORMAT, json->line,
@@ -67,8 +69,8 @@ static enum quire_status check_format(const struct quire_json *json)
 static enum quire_status parse_row_pages(const struct quire_json *json,
                                          struct quire_trace_header *header)
 {
-	const json_t *limits = json_object_get(json->root, "limits");
-	const json_t *value = json_object_get(limits, "row_pages");
+	const struct quire_json_value *limits = quire_json_get(json->root, "limits");
+	const struct quire_json_value *value = quire_json_get(limits, "row_pages");
 
 	if (value == NULL)
 		return QUIRE_OK;
@@ -81,9 +83,10 @@ static enum quire_status parse_fields(const struct quire_json *json,
 {
 	for (int i = 0; i < quire_trace_num_fields; i++) {
 		const struct quire_trace_field *field = &quire_trace_fields[i];
-		const json_t *scope = json_object_get(json->root, field->scope);
+		const struct quire_json_value *scope =
+			quire_json_get(json->root, field->scope);
 		enum quire_status status =
-			quire_json_int(json, json_object_get(scope, field->name),
+			quire_json_int(json, quire_json_get(scope, field->name),
 		                       QUIRE_FIELD_OF(field->scope, field->name), 1,
 		                       field->max, quire_trace_field_of(header, field));
 
@@ -96,23 +99,25 @@ static enum quire_status parse_fields(const struct quire_json *json,
 static enum quire_status parse_source(const struct quire_json *json,
                                       struct quire_trace_header *header)
 {
-	const json_t *value = json_object_get(json->root, "source");
+	const struct quire_json_value *value = quire_json_get(json->root, "source");
 
 	if (value == NULL)
 		return QUIRE_OK;
-	if (!json_is_string(value) || json_string_length(value) >= sizeof(header->source))
+	if (!quire_json_is(value, QUIRE_JSON_STRING) || value->has_zero ||
+	    value->size >= sizeof(header->source))
 		return quire_fault(json->refusal_out, QUIRE_FORMAT, json->line,
-		                   "source must be a string of at most %zu bytes",
+		                   "source must be a string of at most %zu bytes, none "
+		                   "of them zero",
 		                   sizeof(header->source) - 1);
-	strcpy(header->source, json_string_value(value));
+	strcpy(header->source, value->text);
 	return QUIRE_OK;
 }
 
 enum quire_status quire_trace_parse_header(const struct quire_json *json,
                                            struct quire_trace_header *header)
 {
-	const json_t *cache = json_object_get(json->root, "cache");
-	const json_t *pool = json_object_get(json->root, "pool");
+	const struct quire_json_value *cache = quire_json_get(json->root, "cache");
+	const struct quire_json_value *pool = quire_json_get(json->root, "pool");
 	enum quire_status status = check_format(json);
 
 	memset(header, 0, sizeof(*header));
@@ -125,7 +130,7 @@ enum quire_status quire_trace_parse_header(const struct quire_json *json,
 	if (status == QUIRE_OK)
 		status = parse_fields(json, header);
 	if (status == QUIRE_OK)
-		status = quire_json_bool(json, json_object_get(pool, "sink"),
+		status = quire_json_bool(json, quire_json_get(pool, "sink"),
 		                         QUIRE_FIELD_OF("pool", "sink"), &header->sink);
 	if (status == QUIRE_OK)
 		status = parse_source(json, header);
@@ -138,7 +143,7 @@ enum quire_status quire_trace_parse_header(const struct quire_json *json,
 enum quire_status quire_trace_parse_flag(const struct quire_json *json, const char *name,
                                          bool when, uint32_t flag, uint32_t *flags)
 {
-	const json_t *value = json_object_get(json->root, name);
+	const struct quire_json_value *value = quire_json_get(json->root, name);
 	enum quire_status status;
 	bool given;
 
@@ -155,7 +160,7 @@ static enum quire_status parse_request(const struct quire_json *json,
 {
 	int64_t request;
 	enum quire_status status =
-		quire_json_int(json, json_object_get(json->root, "request"),
+		quire_json_int(json, quire_json_get(json->root, "request"),
 	                       QUIRE_FIELD("request"), 0, INT64_MAX, &request);
 
 	if (status == QUIRE_OK)
@@ -167,7 +172,7 @@ static enum quire_status parse_request(const struct quire_json *json,
 static enum quire_status parse_stream(const struct quire_json *json,
                                       struct quire_command *command)
 {
-	const json_t *label = json_object_get(json->root, "label");
+	const struct quire_json_value *label = quire_json_get(json->root, "label");
 	enum quire_status status = parse_request(json, command);
 
 	command->label = QUIRE_LABEL_MAIN;
@@ -205,7 +210,7 @@ static enum quire_status parse_tokens(struct quire_trace_reader *reader,
 	int64_t tokens = 0;
 
 	if (status == QUIRE_OK)
-		status = quire_json_int(json, json_object_get(json->root, "tokens"),
+		status = quire_json_int(json, quire_json_get(json->root, "tokens"),
 		                        QUIRE_FIELD("tokens"), 0, QUIRE_SEQ_TOKENS_MAX,
 		                        &tokens);
 	command->tokens = (int32_t)tokens;
@@ -219,7 +224,7 @@ static enum quire_status parse_ticket(struct quire_trace_reader *reader,
 	const struct quire_json *json = &reader->json;
 	int64_t ticket = 0;
 	enum quire_status status =
-		quire_json_int(json, json_object_get(json->root, "ticket"),
+		quire_json_int(json, quire_json_get(json->root, "ticket"),
 	                       QUIRE_FIELD("ticket"), 1, QUIRE_TRACE_ID_MAX, &ticket);
 
 	command->target = (uint64_t)ticket;
@@ -250,7 +255,7 @@ static enum quire_status parse_command(struct quire_trace_reader *reader,
 	const struct quire_json *json = &reader->json;
 	const char *name;
 	enum quire_status status = quire_json_string(
-		json, json_object_get(json->root, "do"), QUIRE_FIELD("do"), 64, &name);
+		json, quire_json_get(json->root, "do"), QUIRE_FIELD("do"), 64, &name);
 
 	if (status != QUIRE_OK)
 		return status;
@@ -274,27 +279,50 @@ static enum quire_status parse_command(struct quire_trace_reader *reader,
 	                   name);
 }
 
+static enum quire_status parse_keys(struct quire_trace_reader *reader,
+                                    const struct quire_json_value *list,
+                                    struct quire_trace_prefix *prefix)
+{
+	const struct quire_json *json = &reader->json;
+	uint32_t count = quire_json_size(list);
+	const struct quire_json_value *value;
+	int64_t *keys;
+	enum quire_status status =
+		quire_json_array(json, list, QUIRE_FIELD("prefix.keys"));
+
+	if (status == QUIRE_OK)
+		status = quire_json_room(json, &reader->keys, count, sizeof(*keys));
+	if (status != QUIRE_OK)
+		return status;
+	keys = reader->keys.items;
+	value = quire_json_first(list);
+	for (uint32_t i = 0; i < count && status == QUIRE_OK;
+	     i++, value = quire_json_next(value))
+		status = quire_json_int(json, value,
+		                        QUIRE_FIELD_AT("prefix.keys", i, "number"), 0,
+		                        INT64_MAX, &keys[i]);
+	prefix->num_keys = (int32_t)count;
+	prefix->keys = keys;
+	return status;
+}
+
 /* The names of an open's prompt. */
 static enum quire_status parse_prefix(struct quire_trace_reader *reader,
                                       struct quire_trace_prefix *prefix)
 {
 	const struct quire_json *json = &reader->json;
-	const json_t *object = json_object_get(json->root, "prefix");
+	const struct quire_json_value *object = quire_json_get(json->root, "prefix");
 	enum quire_status status;
 
 	if (object == NULL)
 		return QUIRE_OK;
 	status = quire_json_object(json, object, QUIRE_FIELD("prefix"));
 	if (status == QUIRE_OK)
-		status = quire_json_int(json, json_object_get(object, "tokens"),
+		status = quire_json_int(json, quire_json_get(object, "tokens"),
 		                        QUIRE_FIELD_OF("prefix", "tokens"), 1,
 		                        QUIRE_SEQ_TOKENS_MAX, &prefix->tokens);
 	if (status == QUIRE_OK)
-		status = quire_trace_parse_numbers(
-			json, json_object_get(object, "keys"),
-			&(const struct quire_trace_number_list){"prefix.keys", INT64_MAX},
-			&reader->keys, &prefix->num_keys);
-	prefix->keys = reader->keys.numbers;
+		status = parse_keys(reader, quire_json_get(object, "keys"), prefix);
 	return status;
 }
 
@@ -302,7 +330,7 @@ static enum quire_status parse_id(const struct quire_trace_reader *reader,
                                   uint64_t *id_out)
 {
 	const struct quire_json *json = &reader->json;
-	const json_t *value = json_object_get(json->root, "id");
+	const struct quire_json_value *value = quire_json_get(json->root, "id");
 	enum quire_status status;
 	int64_t id;
 

@@ -10,45 +10,6 @@
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Room grows by doubling and is kept: no allocation once the longest list was seen. */
-static enum quire_status grow_numbers(const struct quire_json *json,
-                                      struct quire_trace_numbers *numbers, size_t count)
-{
-	size_t room = numbers->room > 0 ? numbers->room : 64;
-	int64_t *grown;
-
-	if (count <= numbers->room)
-		return QUIRE_OK;
-	while (room < count)
-		room *= 2;
-	grown = realloc(numbers->numbers, room * sizeof(*grown));
-	if (grown == NULL)
-		return quire_fault(json->refusal_out, QUIRE_NO_MEMORY, json->line,
-		                   "no memory for a list of %zu numbers", count);
-	numbers->numbers = grown;
-	numbers->room = room;
-	return QUIRE_OK;
-}
-
-enum quire_status
-quire_trace_parse_numbers(const struct quire_json *json, const json_t *list,
-                          const struct quire_trace_number_list *about,
-                          struct quire_trace_numbers *numbers, int32_t *num_out)
-{
-	size_t count = json_array_size(list);
-	enum quire_status status = quire_json_array(json, list, QUIRE_FIELD(about->name));
-
-	if (status == QUIRE_OK)
-		status = grow_numbers(json, numbers, count);
-	for (size_t i = 0; i < count && status == QUIRE_OK; i++)
-		status = quire_json_int(
-			json, json_array_get(list, i),
-			QUIRE_FIELD_AT(about->name, (int64_t)i, "number"), 0, about->max,
-			&numbers->numbers[i]);
-	*num_out = (int32_t)count;
-	return status;
-}
-
 static bool parse_status(const char *name, enum quire_status *status_out)
 {
 	static const struct {
@@ -69,45 +30,64 @@ static bool parse_status(const char *name, enum quire_status *status_out)
 	return false;
 }
 
-/* Exactly 16 lower-case hexadecimal digits. */
+/* 16 lower-case hexadecimal digits. */
 static bool parse_digest(const char *text, uint64_t *digest_out)
 {
-	if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
-		return false;
-	*digest_out = strtoull(text, NULL, 16);
+	uint64_t digest = 0;
+
+	for (int i = 0; i < 16; i++) {
+		bool digit = text[i] >= '0' && text[i] <= '9';
+
+		if (!digit && !(text[i] >= 'a' && text[i] <= 'f'))
+			return false;
+		digest = digest << 4 |
+		         (uint64_t)(digit ? text[i] - '0' : text[i] - 'a' + 10);
+	}
+	*digest_out = digest;
 	return true;
 }
 
-/* The pages that a step took; a 32-bit list, made of the numbers read. */
+/* The pages that a step took. */
 static enum quire_status parse_pages(struct quire_trace_reader *reader,
-                                     const json_t *list,
+                                     const struct quire_json_value *list,
                                      struct quire_trace_outcome *outcome)
 {
+	const struct quire_json *json = &reader->json;
 	int64_t last = reader->header.num_pages - 1;
-	int32_t *pages;
+	uint32_t count = quire_json_size(list);
+	const struct quire_json_value *value;
 	enum quire_status status;
+	int64_t page = 0;
+	int32_t *pages;
 
 	if (list == NULL)
 		return QUIRE_OK;
-	status = quire_trace_parse_numbers(
-		&reader->json, list,
-		&(const struct quire_trace_number_list){"outcome.pages", last},
-		&reader->pages, &outcome->num_pages);
+	status = quire_json_array(json, list, QUIRE_FIELD("outcome.pages"));
+	if (status == QUIRE_OK)
+		status = quire_json_room(json, &reader->pages, count, sizeof(*pages));
 	if (status != QUIRE_OK)
 		return status;
-	pages = (int32_t *)reader->pages.numbers;
-	for (int32_t i = 0; i < outcome->num_pages; i++)
-		pages[i] = (int32_t)reader->pages.numbers[i];
+	pages = reader->pages.items;
+	value = quire_json_first(list);
+	for (uint32_t i = 0; i < count; i++, value = quire_json_next(value)) {
+		status = quire_json_int(json, value,
+		                        QUIRE_FIELD_AT("outcome.pages", i, "number"), 0,
+		                        last, &page);
+		if (status != QUIRE_OK)
+			return status;
+		pages[i] = (int32_t)page;
+	}
 	outcome->has_pages = true;
+	outcome->num_pages = (int32_t)count;
 	outcome->pages = pages;
 	return QUIRE_OK;
 }
 
 static enum quire_status parse_outside(const struct quire_json *json,
-                                       const json_t *object,
+                                       const struct quire_json_value *object,
                                        struct quire_trace_outcome *outcome)
 {
-	const json_t *value = json_object_get(object, "outside");
+	const struct quire_json_value *value = quire_json_get(object, "outside");
 
 	if (value == NULL)
 		return QUIRE_OK;
@@ -116,34 +96,34 @@ static enum quire_status parse_outside(const struct quire_json *json,
 }
 
 static enum quire_status parse_digest_of(const struct quire_json *json,
-                                         const json_t *object,
+                                         const struct quire_json_value *object,
                                          struct quire_trace_outcome *outcome)
 {
-	const json_t *digest = json_object_get(object, "digest");
+	const struct quire_json_value *digest = quire_json_get(object, "digest");
 
 	if (digest == NULL)
 		return QUIRE_OK;
 	outcome->has_digest = true;
-	if (json_is_string(digest) &&
-	    parse_digest(json_string_value(digest), &outcome->digest))
+	if (quire_json_is(digest, QUIRE_JSON_STRING) && digest->size == 16 &&
+	    parse_digest(digest->text, &outcome->digest))
 		return QUIRE_OK;
 	return quire_fault(json->refusal_out, QUIRE_FORMAT, json->line,
 	                   "outcome.digest must be a string of 16 digits 0-9a-f");
 }
 
 static enum quire_status parse_outcome(struct quire_trace_reader *reader,
-                                       const json_t *object,
+                                       const struct quire_json_value *object,
                                        struct quire_trace_outcome *outcome)
 {
 	const struct quire_json *json = &reader->json;
-	const json_t *detail = json_object_get(object, "detail");
+	const struct quire_json_value *detail = quire_json_get(object, "detail");
 	const char *text;
 	enum quire_status status =
 		quire_json_object(json, object, QUIRE_FIELD("outcome"));
 
 	if (status == QUIRE_OK)
 		status =
-			quire_json_string(json, json_object_get(object, "status"),
+			quire_json_string(json, quire_json_get(object, "status"),
 		                          QUIRE_FIELD_OF("outcome", "status"), 64, &text);
 	if (status == QUIRE_OK && !parse_status(text, &outcome->status))
 		return quire_fault(
@@ -158,25 +138,30 @@ static enum quire_status parse_outcome(struct quire_trace_reader *reader,
 		status = parse_digest_of(json, object, outcome);
 	return status != QUIRE_OK
 	               ? status
-	               : parse_pages(reader, json_object_get(object, "pages"), outcome);
+	               : parse_pages(reader, quire_json_get(object, "pages"), outcome);
 }
 
-static enum quire_status parse_times(const struct quire_json *json, const json_t *list,
+static enum quire_status parse_times(const struct quire_json *json,
+                                     const struct quire_json_value *list,
                                      struct quire_trace_times *times)
 {
 	int64_t *const to[] = {&times->given_ns, &times->decided_ns, &times->issued_ns};
-	size_t count = json_array_size(list);
+	uint32_t count = quire_json_size(list);
+	const struct quire_json_value *value;
 	enum quire_status status = quire_json_array(json, list, QUIRE_FIELD("times"));
 
 	if (status == QUIRE_OK && (count < 2 || count > 3))
 		return quire_fault(json->refusal_out, QUIRE_FORMAT, json->line,
 		                   "times must be [given, decided] or [given, decided, "
-		                   "issued], got %zu",
+		                   "issued], got %" PRIu32,
 		                   count);
+	if (status != QUIRE_OK)
+		return status;
 	times->issued_ns = -1;
-	for (size_t i = 0; i < count && status == QUIRE_OK; i++)
-		status = quire_json_int(json, json_array_get(list, i),
-		                        QUIRE_FIELD_AT("times", (int64_t)i, "ns"), 0,
+	value = quire_json_first(list);
+	for (uint32_t i = 0; i < count && status == QUIRE_OK;
+	     i++, value = quire_json_next(value))
+		status = quire_json_int(json, value, QUIRE_FIELD_AT("times", i, "ns"), 0,
 		                        INT64_MAX, to[i]);
 	return status;
 }
@@ -184,8 +169,9 @@ static enum quire_status parse_times(const struct quire_json *json, const json_t
 enum quire_status quire_trace_parse_outcome(struct quire_trace_reader *reader,
                                             struct quire_trace_record *record)
 {
-	const json_t *outcome = json_object_get(reader->json.root, "outcome");
-	const json_t *times = json_object_get(reader->json.root, "times");
+	const struct quire_json_value *outcome =
+		quire_json_get(reader->json.root, "outcome");
+	const struct quire_json_value *times = quire_json_get(reader->json.root, "times");
 	enum quire_status status = QUIRE_OK;
 
 	record->has_outcome = outcome != NULL;

@@ -8,32 +8,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum quire_status parse_segment(const struct quire_json *json, const json_t *value,
+static enum quire_status parse_segment(const struct quire_json *json,
+                                       const struct quire_json_value *value,
                                        int64_t index, struct quire_segment *segment)
 {
-	const json_t *at = json_array_get(value, 3);
-	int64_t request, span, expected = QUIRE_AT_ANY;
+	const struct quire_json_value *request_at, *label, *span_at, *at;
+	int64_t request = 0, span = 0, expected = QUIRE_AT_ANY;
 	enum quire_status status;
 
-	if (!json_is_array(value) || json_array_size(value) < 3 ||
-	    json_array_size(value) > 4)
+	if (!quire_json_is(value, QUIRE_JSON_ARRAY) || value->size < 3 || value->size > 4)
 		return quire_fault(
 			json->refusal_out, QUIRE_FORMAT, json->line,
 			"segments[%" PRId64
 			"] must be [request, label, span, at], at may be left out",
 			index);
-	status = quire_json_int(json, json_array_get(value, 0),
+	request_at = quire_json_first(value);
+	label = quire_json_next(request_at);
+	span_at = quire_json_next(label);
+	at = quire_json_next(span_at);
+	status = quire_json_int(json, request_at,
 	                        QUIRE_FIELD_AT("segments", index, "request"), 0,
 	                        INT64_MAX, &request);
 	if (status == QUIRE_OK)
-		status = quire_json_string(json, json_array_get(value, 1),
+		status = quire_json_string(json, label,
 		                           QUIRE_FIELD_AT("segments", index, "label"),
 		                           QUIRE_LABEL_BYTES - 1, &segment->label);
 	if (status == QUIRE_OK)
-		status = quire_json_int(json, json_array_get(value, 2),
+		status = quire_json_int(json, span_at,
 		                        QUIRE_FIELD_AT("segments", index, "span"), 0,
 		                        QUIRE_TOKENS_MAX, &span);
-	if (status == QUIRE_OK && at != NULL && !json_is_null(at))
+	if (status == QUIRE_OK && value->size == 4 && !quire_json_is(at, QUIRE_JSON_NULL))
 		status = quire_json_int(json, at, QUIRE_FIELD_AT("segments", index, "at"),
 		                        0, QUIRE_SEQ_TOKENS_MAX, &expected);
 	if (status != QUIRE_OK)
@@ -45,54 +49,43 @@ static enum quire_status parse_segment(const struct quire_json *json, const json
 	return QUIRE_OK;
 }
 
-/* Room grows by doubling and is kept: no allocation once the longest step was seen. */
-static enum quire_status grow_segments(struct quire_trace_reader *reader, size_t count)
-{
-	size_t room = reader->segments_room > 0 ? (size_t)reader->segments_room : 64;
-	struct quire_segment *segments;
-
-	if (count <= (size_t)reader->segments_room)
-		return QUIRE_OK;
-	while (room < count)
-		room *= 2;
-	segments = realloc(reader->segments, room * sizeof(*segments));
-	if (segments == NULL)
-		return quire_fault(reader->json.refusal_out, QUIRE_NO_MEMORY,
-		                   reader->json.line, "no memory for %zu segments", room);
-	reader->segments = segments;
-	reader->segments_room = (int32_t)room;
-	return QUIRE_OK;
-}
-
 static enum quire_status parse_segments(struct quire_trace_reader *reader)
 {
 	const struct quire_json *json = &reader->json;
-	const json_t *list = json_object_get(json->root, "segments");
-	size_t count = json_array_size(list);
+	const struct quire_json_value *list = quire_json_get(json->root, "segments");
+	uint32_t count = quire_json_size(list);
+	const struct quire_json_value *value;
+	struct quire_segment *segments;
 	enum quire_status status = quire_json_array(json, list, QUIRE_FIELD("segments"));
 
 	if (status != QUIRE_OK)
 		return status;
-	if (count < 1 || count > (size_t)reader->header.rows_max)
+	if (count < 1 || count > reader->header.rows_max)
 		return quire_fault(json->refusal_out, QUIRE_FORMAT, json->line,
 		                   "segments must be 1..%" PRId64
-		                   " (limits.rows), got %zu",
+		                   " (limits.rows), got %" PRIu32,
 		                   reader->header.rows_max, count);
-	status = grow_segments(reader, count);
-	for (size_t i = 0; i < count && status == QUIRE_OK; i++)
-		status = parse_segment(json, json_array_get(list, i), (int64_t)i,
-		                       &reader->segments[i]);
-	reader->step.segments = reader->segments;
+	status = quire_json_room(json, &reader->segments, count, sizeof(*segments));
+	if (status != QUIRE_OK)
+		return status;
+	segments = reader->segments.items;
+	value = quire_json_first(list);
+	for (uint32_t i = 0; i < count && status == QUIRE_OK;
+	     i++, value = quire_json_next(value))
+		status = parse_segment(json, value, i, &segments[i]);
+	reader->step.segments = segments;
 	reader->step.num_segments = (int32_t)count;
 	return status;
 }
 
 static enum quire_status parse_combined_labels(struct quire_trace_reader *reader,
-                                               int32_t t, const json_t *list)
+                                               int32_t t,
+                                               const struct quire_json_value *list)
 {
 	const struct quire_json *json = &reader->json;
 	struct quire_combined *combined = &reader->combined[t];
-	size_t count = json_array_size(list);
+	uint32_t count = quire_json_size(list);
+	const struct quire_json_value *value;
 	enum quire_status status =
 		quire_json_array(json, list, QUIRE_FIELD_OF("combined", combined->name));
 
@@ -100,10 +93,12 @@ static enum quire_status parse_combined_labels(struct quire_trace_reader *reader
 		return status;
 	if (count > QUIRE_LABELS_MAX)
 		return quire_fault(json->refusal_out, QUIRE_FORMAT, json->line,
-		                   "combined.%s must have 0..%d labels, got %zu",
+		                   "combined.%s must have 0..%d labels, got %" PRIu32,
 		                   combined->name, QUIRE_LABELS_MAX, count);
-	for (size_t i = 0; i < count && status == QUIRE_OK; i++)
-		status = quire_json_string(json, json_array_get(list, i),
+	value = quire_json_first(list);
+	for (uint32_t i = 0; i < count && status == QUIRE_OK;
+	     i++, value = quire_json_next(value))
+		status = quire_json_string(json, value,
 		                           QUIRE_FIELD_AT("combined", t, "label"),
 		                           QUIRE_LABEL_BYTES - 1, &reader->labels[t][i]);
 	combined->labels = reader->labels[t];
@@ -114,79 +109,79 @@ static enum quire_status parse_combined_labels(struct quire_trace_reader *reader
 static enum quire_status parse_combined(struct quire_trace_reader *reader)
 {
 	const struct quire_json *json = &reader->json;
-	json_t *object = json_object_get(json->root, "combined");
-	enum quire_status status = QUIRE_OK;
-	const char *name;
-	json_t *list;
-	int32_t t = 0;
+	const struct quire_json_value *object = quire_json_get(json->root, "combined");
+	uint32_t count = quire_json_size(object);
+	const struct quire_json_value *name;
+	enum quire_status status;
 
 	if (object == NULL)
 		return QUIRE_OK;
 	status = quire_json_object(json, object, QUIRE_FIELD("combined"));
 	if (status != QUIRE_OK)
 		return status;
-	if (json_object_size(object) > QUIRE_TABLES_MAX)
+	if (count > QUIRE_TABLES_MAX)
 		return quire_fault(json->refusal_out, QUIRE_FORMAT, json->line,
-		                   "combined must have 0..%d names, got %zu",
-		                   QUIRE_TABLES_MAX, json_object_size(object));
-	json_object_foreach(object, name, list)
-	{
-		if (strlen(name) < 1 || strlen(name) >= QUIRE_LABEL_BYTES)
+		                   "combined must have 0..%d names, got %" PRIu32,
+		                   QUIRE_TABLES_MAX, count);
+	name = quire_json_first(object);
+	for (uint32_t t = 0; t < count; t++, name = quire_json_next(name + 1)) {
+		if (name->size < 1 || name->size >= QUIRE_LABEL_BYTES || name->has_zero)
 			return quire_fault(json->refusal_out, QUIRE_FORMAT, json->line,
-			                   "combined[%" PRId32
-			                   "]: name must be 1..%d bytes",
+			                   "combined[%" PRIu32
+			                   "]: name must be 1..%d bytes, none of them "
+			                   "zero",
 			                   t, QUIRE_LABEL_BYTES - 1);
-		reader->combined[t].name = name;
-		status = parse_combined_labels(reader, t++, list);
+		reader->combined[t].name = name->text;
+		status = parse_combined_labels(reader, (int32_t)t, name + 1);
 		if (status != QUIRE_OK)
 			return status;
 	}
 	reader->step.combined = reader->combined;
-	reader->step.num_combined = t;
+	reader->step.num_combined = (int32_t)count;
 	return QUIRE_OK;
 }
 
 static enum quire_status parse_bucket(const struct quire_json *json,
                                       struct quire_step *step)
 {
-	const json_t *value = json_object_get(json->root, "bucket");
+	const struct quire_json_value *value = quire_json_get(json->root, "bucket");
+	const struct quire_json_value *first;
+	int64_t tokens = 0, rows = 0;
 	enum quire_status status;
-	int64_t tokens, rows;
 
 	if (value == NULL)
 		return QUIRE_OK;
-	if (!json_is_array(value) || json_array_size(value) != 2)
+	if (!quire_json_is(value, QUIRE_JSON_ARRAY) || value->size != 2)
 		return quire_fault(json->refusal_out, QUIRE_FORMAT, json->line,
 		                   "bucket must be [tokens, rows]");
-	status = quire_json_int(json, json_array_get(value, 0),
-	                        QUIRE_FIELD_OF("bucket", "tokens"), 1, QUIRE_TOKENS_MAX,
-	                        &tokens);
+	first = quire_json_first(value);
+	status = quire_json_int(json, first, QUIRE_FIELD_OF("bucket", "tokens"), 1,
+	                        QUIRE_TOKENS_MAX, &tokens);
 	if (status == QUIRE_OK)
-		status = quire_json_int(json, json_array_get(value, 1),
+		status = quire_json_int(json, quire_json_next(first),
 		                        QUIRE_FIELD_OF("bucket", "rows"), 1,
 		                        QUIRE_ROWS_MAX, &rows);
-	if (status != QUIRE_OK)
-		return status;
 	step->bucket_tokens = (int32_t)tokens;
 	step->bucket_rows = (int32_t)rows;
-	return QUIRE_OK;
+	return status;
 }
 
 static enum quire_status parse_fork(const struct quire_json *json, const char *list,
-                                    int64_t index, const json_t *value,
+                                    int64_t index, const struct quire_json_value *value,
                                     struct quire_fork *fork)
 {
+	const struct quire_json_value *source;
 	enum quire_status status;
 
-	if (!json_is_array(value) || json_array_size(value) != 2)
+	if (!quire_json_is(value, QUIRE_JSON_ARRAY) || value->size != 2)
 		return quire_fault(json->refusal_out, QUIRE_FORMAT, json->line,
 		                   "%s[%" PRId64 "] must be [source, target]", list,
 		                   index);
-	status = quire_json_string(json, json_array_get(value, 0),
-	                           QUIRE_FIELD_AT(list, index, "source"),
+	source = quire_json_first(value);
+	status = quire_json_string(json, source, QUIRE_FIELD_AT(list, index, "source"),
 	                           QUIRE_LABEL_BYTES - 1, &fork->source);
 	if (status == QUIRE_OK)
-		status = quire_json_string(json, json_array_get(value, 1),
+		status = quire_json_string(json, quire_json_next(source),
 		                           QUIRE_FIELD_AT(list, index, "target"),
 		                           QUIRE_LABEL_BYTES - 1, &fork->target);
 	return status;
@@ -196,20 +191,24 @@ static enum quire_status parse_fork(const struct quire_json *json, const char *l
 static enum quire_status parse_forks(const struct quire_json *json, const char *name,
                                      struct quire_fork *forks, int32_t *num_out)
 {
-	const json_t *list = json_object_get(json->root, name);
-	size_t count = json_array_size(list);
+	const struct quire_json_value *list = quire_json_get(json->root, name);
+	uint32_t count = quire_json_size(list);
+	const struct quire_json_value *value;
 	enum quire_status status;
 
 	if (list == NULL)
 		return QUIRE_OK;
 	status = quire_json_array(json, list, QUIRE_FIELD(name));
-	if (status == QUIRE_OK && count > QUIRE_FORKS_MAX)
+	if (status != QUIRE_OK)
+		return status;
+	if (count > QUIRE_FORKS_MAX)
 		return quire_fault(json->refusal_out, QUIRE_FORMAT, json->line,
-		                   "%s must have 0..%d pairs, got %zu", name,
+		                   "%s must have 0..%d pairs, got %" PRIu32, name,
 		                   QUIRE_FORKS_MAX, count);
-	for (size_t i = 0; i < count && status == QUIRE_OK; i++)
-		status = parse_fork(json, name, (int64_t)i, json_array_get(list, i),
-		                    &forks[i]);
+	value = quire_json_first(list);
+	for (uint32_t i = 0; i < count && status == QUIRE_OK;
+	     i++, value = quire_json_next(value))
+		status = parse_fork(json, name, i, value, &forks[i]);
 	*num_out = (int32_t)count;
 	return status;
 }
@@ -264,7 +263,7 @@ enum quire_status quire_trace_parse_base(struct quire_trace_reader *reader,
                                          struct quire_trace_record *record)
 {
 	const struct quire_json *json = &reader->json;
-	const json_t *base = json_object_get(json->root, "base");
+	const struct quire_json_value *base = quire_json_get(json->root, "base");
 	bool speculative = (reader->step.flags & QUIRE_STEP_SPECULATIVE) != 0;
 	enum quire_status status;
 	int64_t id;
@@ -278,7 +277,7 @@ enum quire_status quire_trace_parse_base(struct quire_trace_reader *reader,
 		return quire_fault(json->refusal_out, QUIRE_FORMAT, json->line,
 		                   "base must stand in a speculative submit only");
 	record->has_base = true;
-	if (json_is_null(base))
+	if (quire_json_is(base, QUIRE_JSON_NULL))
 		return QUIRE_OK;
 	status = quire_json_int(json, base, QUIRE_FIELD("base"), 1, QUIRE_TRACE_ID_MAX,
 	                        &id);

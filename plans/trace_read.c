@@ -47,7 +47,7 @@ enum quire_status quire_trace_open(const char *path,
 	return QUIRE_OK;
 
 undo_lines:
-	quire_json_drop(&reader->json);
+	quire_json_free(&reader->json);
 	quire_lines_close(&reader->lines);
 undo_reader:
 	free(reader);
@@ -79,7 +79,6 @@ enum quire_status quire_trace_next(struct quire_trace_reader *reader,
 	struct quire_trace_record record;
 
 	if (reader->ended == QUIRE_OK) {
-		quire_json_drop(&reader->json);
 		reader->refusal = (struct quire_refusal){.status = QUIRE_END, .what = ""};
 		reader->ended = next_record(reader, &record, &reader->refusal);
 		if (reader->ended == QUIRE_OK) {
@@ -97,18 +96,17 @@ enum quire_status quire_trace_next(struct quire_trace_reader *reader,
 void quire_trace_position(const struct quire_trace_reader *reader, int64_t *read_out,
                           int64_t *size_out)
 {
-	*read_out = reader->lines.consumed;
-	*size_out = reader->lines.file_size;
+	quire_lines_position(&reader->lines, read_out, size_out);
 }
 
 void quire_trace_close(struct quire_trace_reader *reader)
 {
 	if (reader == NULL)
 		return;
-	quire_json_drop(&reader->json);
+	quire_json_free(&reader->json);
 	quire_lines_close(&reader->lines);
-	free(reader->segments);
-	free(reader->pages.numbers);
-	free(reader->keys.numbers);
+	free(reader->segments.items);
+	free(reader->pages.items);
+	free(reader->keys.items);
 	free(reader);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
+#include "plans/lines_impl.h"
 #include "runtime/cmd/cmd_impl.h"
 
 #include <quire/plans/requests.h>
@@ -259,21 +260,21 @@ enum file_kind {
  * list of names. */
 static enum file_kind kind_of(const char *path)
 {
-	FILE *file = fopen(path, "re");
 	enum file_kind kind = FILE_REQUESTS;
-	char *first = NULL;
-	size_t size = 0;
+	struct quire_lines lines;
+	struct quire_line line;
 
-	if (file == NULL)
+	if (quire_lines_open(&lines, path, NULL) != QUIRE_OK)
 		return kind;
-	if (getline(&first, &size, file) > 0) {
-		if (first[0] == '{' && strstr(first, "\"quire\"") != NULL)
+	if (quire_lines_next(&lines, &line, NULL) == QUIRE_OK && line.length > 0) {
+		if (line.text[0] == '{' &&
+		    memmem(line.text, line.length, "\"quire\"", 7) != NULL)
 			kind = FILE_PLAN;
-		else if (first[0] != '{' && strncmp(first, "TIMESTAMP,", 10) != 0)
+		else if (line.text[0] != '{' &&
+		         (line.length < 10 || memcmp(line.text, "TIMESTAMP,", 10) != 0))
 			kind = FILE_NEITHER;
 	}
-	free(first);
-	fclose(file);
+	quire_lines_close(&lines);
 	return kind;
 }
 

@@ -3,20 +3,24 @@ check_PROGRAMS += \
 	%D%/test_digest \
 	%D%/test_golden \
 	%D%/test_import \
+	%D%/test_json \
 	%D%/test_patch \
 	%D%/test_plan \
 	%D%/test_requests \
 	%D%/test_trace \
+	%D%/test_trace_packed \
 	%D%/test_trace_refused
 
 TESTS += \
 	%D%/test_digest \
 	%D%/test_golden \
 	%D%/test_import \
+	%D%/test_json \
 	%D%/test_patch \
 	%D%/test_plan \
 	%D%/test_requests \
 	%D%/test_trace \
+	%D%/test_trace_packed \
 	%D%/test_trace_refused
 
 %C%_test_digest_SOURCES = %D%/test_digest.c %D%/random_plan.h
@@ -31,6 +35,10 @@ TESTS += \
 %C%_test_import_LDADD = $(TEST_LIBS)
 %C%_test_import_CFLAGS = $(TEST_CFLAGS)
 
+%C%_test_json_SOURCES = %D%/test_json.c %D%/random_plan.h
+%C%_test_json_LDADD = $(TEST_LIBS)
+%C%_test_json_CFLAGS = $(TEST_CFLAGS)
+
 %C%_test_patch_SOURCES = %D%/test_patch.c %D%/random_plan.h
 %C%_test_patch_LDADD = $(TEST_LIBS)
 %C%_test_patch_CFLAGS = $(TEST_CFLAGS)
@@ -44,9 +52,14 @@ TESTS += \
 %C%_test_requests_CFLAGS = $(TEST_CFLAGS)
 
 %C%_test_trace_SOURCES = %D%/test_trace.c %D%/random_plan.h %D%/random_trace.h \
-	%D%/temporary.h
+	%D%/same_record.h %D%/temporary.h
 %C%_test_trace_LDADD = $(TEST_LIBS)
 %C%_test_trace_CFLAGS = $(TEST_CFLAGS)
+
+%C%_test_trace_packed_SOURCES = %D%/test_trace_packed.c %D%/random_plan.h \
+	%D%/random_trace.h %D%/same_record.h %D%/temporary.h
+%C%_test_trace_packed_LDADD = $(TEST_LIBS)
+%C%_test_trace_packed_CFLAGS = $(TEST_CFLAGS)
 
 %C%_test_trace_refused_SOURCES = %D%/test_trace_refused.c %D%/random_plan.h \
 	%D%/random_trace.h %D%/temporary.h
@@ -57,6 +70,14 @@ bench_programs += %D%/bench_plan
 %C%_bench_plan_SOURCES = %D%/bench_plan.c
 %C%_bench_plan_LDADD = $(TEST_LIBS)
 %C%_bench_plan_CFLAGS = $(TEST_CFLAGS)
+
+bench_programs += %D%/bench_trace
+%C%_bench_trace_SOURCES = %D%/bench_trace.c
+%C%_bench_trace_LDADD = $(TEST_LIBS)
+%C%_bench_trace_CFLAGS = $(TEST_CFLAGS) -DTOP_SRCDIR='"$(abs_top_srcdir)"'
+
+bench-trace: %D%/bench_trace$(EXEEXT)
+	@./%D%/bench_trace
 
 check_PROGRAMS += %D%/test_target
 TESTS += %D%/test_target

@@ -71,6 +71,8 @@ struct random_record {
 	struct quire_combined combined[2];
 	const char *names[3];
 	struct quire_fork forks[2][3];
+	int32_t pages[3];
+	int64_t keys[3];
 };
 
 static void random_forks(struct random_record *random, uint64_t *s)
@@ -118,6 +120,31 @@ static void random_submit(struct random_record *random, uint64_t *s)
 	random_forks(random, s);
 }
 
+/* What a recording and an import with prefix keys add. */
+static void random_rest(struct random_record *random, uint64_t *s)
+{
+	struct quire_trace_record *record = &random->record;
+
+	for (int i = 0; i < 3; i++) {
+		random->pages[i] = random_in(s, 0, (int32_t)header.num_pages - 1);
+		random->keys[i] = (int64_t)(random_next(s) >> random_in(s, 1, 63));
+	}
+	record->outcome.is_outside = random_in(s, 0, 1) == 0;
+	record->outcome.has_pages = random_in(s, 0, 1) == 0;
+	record->outcome.num_pages = random_in(s, 0, 3);
+	record->outcome.pages = random->pages;
+	record->has_times = random_in(s, 0, 1) == 0;
+	record->times.given_ns = (int64_t)(random_next(s) >> random_in(s, 1, 63));
+	record->times.decided_ns = (int64_t)(random_next(s) >> random_in(s, 1, 63));
+	record->times.issued_ns =
+		random_in(s, 0, 1) == 0 ? -1 : (int64_t)(random_next(s) >> 1);
+	if (record->command.kind != QUIRE_COMMAND_OPEN || random_in(s, 0, 1) == 0)
+		return;
+	record->prefix.tokens = random_in(s, 0, 1) == 0 ? INT32_MAX : random_in(s, 1, 9);
+	record->prefix.num_keys = random_in(s, 0, 3);
+	record->prefix.keys = random->keys;
+}
+
 static void random_record_make(struct random_record *random, uint64_t *s)
 {
 	struct quire_trace_record *record = &random->record;
@@ -138,6 +165,20 @@ static void random_record_make(struct random_record *random, uint64_t *s)
 		random_in(s, 0, 2) == 0 ? INT64_MIN : random_in(s, 0, 99) - 50;
 	record->outcome.has_digest = random_in(s, 0, 1) == 0;
 	record->outcome.digest = random_next(s) >> random_in(s, 0, 63);
+	random_rest(random, s);
+}
+
+/* Ids rise; a speculative submit has one, and a base below it or none. */
+static inline void random_ids(struct quire_trace_record *record, int i, uint64_t *s)
+{
+	bool speculative = record->command.kind == QUIRE_COMMAND_SUBMIT &&
+	                   (record->command.step->flags & QUIRE_STEP_SPECULATIVE) != 0;
+
+	if (i % 3 == 0 || speculative)
+		record->id = (uint64_t)i * 7 + 1;
+	record->has_base = speculative && random_in(s, 0, 2) > 0;
+	if (record->has_base && record->id > 1 && random_in(s, 0, 1) > 0)
+		record->base = (uint64_t)random_in(s, 0, (int32_t)record->id - 1);
 }
 
 #endif

@@ -123,7 +123,7 @@ static const struct {
 	{"", 0, "the file is empty"},
 	{"\n", 1, "not a request trace"},
 	{"TIMESTAMP,ContextTokens\n", 1, "not a request trace"},
-	{"\x28\xb5\x2f\xfd", 1, "not a request trace"},
+	{"\x28\xb5\x2f\xfd", 1, "truncated: the file ends in the middle of a zstd"},
 	{AZURE, 1, "at least one row"},
 	{AZURE "\r\n", 1, "at least one row"},
 	{AZURE "\n\n", 2, "TIMESTAMP must be"},

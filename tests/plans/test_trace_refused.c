@@ -51,6 +51,13 @@ static const struct {
 	{"\"tables\":3", "\"tables\":0", "limits.tables must be an integer 1..16"},
 	{"\"table_pages\":99", "\"t\":99", "limits.table_pages must be"},
 	{"\"requests\":1024", "\"requests\":1048577", "limits.requests must be"},
+	{"\"table_pages\":99", "\"table_pages\":99,\"row_pages\":0",
+         "limits.row_pages must be an integer 1..2147483647, got 0"},
+	{"\"table_pages\":99", "\"table_pages\":99,\"row_pages\":null",
+         "limits.row_pages must be an integer"},
+	{"\"by hand\"", "\"a\\u0000b\"", "source must be a string of at most 255 bytes"},
+	{"\"NHD\"", "\"NHD\\u0000\"",
+         "cache.layout must be a string of 1..15 bytes, none"},
 	{"\"by hand\"", "5", "source must be a string of at most 255 bytes"},
 	{"\"by hand\"", "\"x\",\"later\":99999999999999999999", "too large for 64 bits"},
 	{"\"by hand\"", "\"x\",\"source\":\"y\"", "duplicate"},
@@ -232,6 +239,40 @@ static const struct {
 	{"{\"do\":\"submit\",\"segments\":[[7,\"a\",1]],\"id\":6,\"speculative\":true,"
          "\"base\":6}",
          "base must be below the submit's own id 6, got 6"},
+	{"{\"do\":\"reset\",\"request\":1,\"label\":\"a\\u0000\"}",
+         "label must be a string of 1..31 bytes, none of them zero"},
+	{"{\"do\":\"submit\",\"segments\":[[7,\"a\",1]],\"combined\":{\"a\\u0000\":[]}}",
+         "combined[0]: name must be 1..31 bytes, none of them zero"},
+	{"{\"do\":\"submit\",\"segments\":[[[7],{\"x\":[8]},1]]}",
+         "segments[0]: request must be an integer 0..9223372036854775807, got an array"},
+	{"{\"do\":\"submit\",\"segments\":[[7,{\"x\":[8]},1]]}",
+         "segments[0]: label must be a string of 1..31 bytes, got an object"},
+	{"{\"do\":\"open\",\"request\":1,\"prefix\":3}",
+         "prefix must be an object, got 3"},
+	{"{\"do\":\"open\",\"request\":1,\"prefix\":{\"keys\":[]}}",
+         "prefix.tokens must be an integer 1..2147483647, got nothing"},
+	{"{\"do\":\"open\",\"request\":1,\"prefix\":{\"tokens\":0,\"keys\":[]}}",
+         "prefix.tokens must be an integer 1..2147483647, got 0"},
+	{"{\"do\":\"open\",\"request\":1,\"prefix\":{\"tokens\":1}}",
+         "prefix.keys must be an array, got nothing"},
+	{"{\"do\":\"open\",\"request\":1,\"prefix\":{\"tokens\":1,\"keys\":[5,-1]}}",
+         "prefix.keys[1]: number must be an integer 0..9223372036854775807, got -1"},
+	{"{\"do\":\"open\",\"request\":1,\"outcome\":{\"status\":\"OK\",\"pages\":3}}",
+         "outcome.pages must be an array, got 3"},
+	{"{\"do\":\"open\",\"request\":1,\"outcome\":{\"status\":\"OK\",\"pages\":"
+         "[63,64]}}",
+         "outcome.pages[1]: number must be an integer 0..63, got 64"},
+	{"{\"do\":\"open\",\"request\":1,\"outcome\":{\"status\":\"OK\",\"outside\":1}}",
+         "outcome.outside must be true or false, got 1"},
+	{"{\"do\":\"open\",\"request\":1,\"times\":3}", "times must be an array, got 3"},
+	{"{\"do\":\"open\",\"request\":1,\"times\":[1]}",
+         "times must be [given, decided] or [given, decided, issued], got 1"},
+	{"{\"do\":\"open\",\"request\":1,\"times\":[1,2,3,4]}",
+         "times must be [given, decided] or [given, decided, issued], got 4"},
+	{"{\"do\":\"open\",\"request\":1,\"times\":[1,-2]}",
+         "times[1]: ns must be an integer 0.."},
+	{"{\"do\":\"open\",\"request\":1,\"times\":[1,2,null]}",
+         "times[2]: ns must be an integer 0.."},
 };
 #define LINE_FAULTS (sizeof(line_faults) / sizeof(line_faults[0]))
 
@@ -398,7 +439,50 @@ static void spoil_new(struct random_record *random, int fault)
 	}
 }
 
-#define SPOILS 31
+/* The same, of what recordings and imports add. */
+static void spoil_rest(struct random_record *random, int fault)
+{
+	struct quire_trace_record *record = &random->record;
+
+	record->command.kind = QUIRE_COMMAND_OPEN;
+	record->prefix = (struct quire_trace_prefix){.tokens = 0};
+	record->has_outcome = true;
+	record->outcome.status = QUIRE_OK;
+	record->outcome.has_pages = false;
+	switch (fault) {
+	case 31:
+		record->has_times = true;
+		record->times.given_ns = -1;
+		break;
+	case 32:
+		record->has_times = true;
+		record->times.decided_ns = INT64_MIN;
+		break;
+	case 33:
+		record->prefix.tokens = -1;
+		break;
+	case 34:
+		record->prefix = (struct quire_trace_prefix){1, 3, random->keys};
+		random->keys[2] = -1;
+		break;
+	case 35:
+		record->command.kind = QUIRE_COMMAND_CLOSE;
+		record->prefix.tokens = 1;
+		break;
+	case 36:
+		record->outcome.has_pages = true;
+		record->outcome.num_pages = 3;
+		random->pages[2] = (int32_t)header.num_pages;
+		break;
+	default:
+		record->outcome.has_pages = true;
+		record->outcome.num_pages = 1;
+		random->pages[0] = -1;
+		break;
+	}
+}
+
+#define SPOILS 38
 
 /* One change each that makes a good submit bad. */
 static void spoil(struct random_record *random, int fault)
@@ -473,7 +557,10 @@ static void spoil(struct random_record *random, int fault)
 		record->command.label = "\xc0\x80";
 		break;
 	default:
-		spoil_new(random, fault);
+		if (fault < 31)
+			spoil_new(random, fault);
+		else
+			spoil_rest(random, fault);
 		break;
 	}
 }
@@ -509,6 +596,55 @@ START_TEST(a_writer_refuses_the_command_that_a_reader_would_and_goes_on)
 }
 END_TEST
 
+/* A line of a step that took so many pages of eight digits each. */
+static enum quire_status write_pages(int32_t num_pages, int32_t at)
+{
+	struct quire_trace_header large = header;
+	struct quire_segment segment = {.request = 1, .at = at};
+	struct quire_step step = {.segments = &segment, .num_segments = 1};
+	struct quire_trace_record record = {
+		.command = {.kind = QUIRE_COMMAND_SUBMIT, .step = &step},
+		.has_outcome = true,
+		.outcome = {.has_pages = true, .num_pages = num_pages},
+	};
+	int32_t *pages = malloc((size_t)num_pages * sizeof(*pages));
+	struct quire_trace_writer *writer;
+	struct quire_trace_reader *reader;
+	struct quire_trace_record got;
+	enum quire_status status;
+
+	for (int32_t i = 0; i < num_pages; i++)
+		pages[i] = QUIRE_PAGES_MAX - 1;
+	record.outcome.pages = pages;
+	large.num_pages = QUIRE_PAGES_MAX;
+	ck_assert_int_eq(quire_trace_create(temporary.path, &large, &writer, NULL),
+	                 QUIRE_OK);
+	status = quire_trace_write(writer, &record, NULL);
+	ck_assert_int_eq(quire_trace_commit(writer, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_trace_open(temporary.path, &reader, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_trace_next(reader, &got, NULL),
+	                 status == QUIRE_OK ? QUIRE_OK : QUIRE_END);
+	if (status == QUIRE_OK) {
+		ck_assert_int_eq(got.outcome.num_pages, num_pages);
+		ck_assert_int_eq(memcmp(got.outcome.pages, pages,
+		                        (size_t)num_pages * sizeof(*pages)),
+		                 0);
+	}
+	quire_trace_close(reader);
+	free(pages);
+	return status;
+}
+
+START_TEST(a_writer_refuses_a_line_longer_than_a_reader_takes)
+{
+	/* Without pages, and with an `at` of two digits, the line has 92 bytes; n pages
+	 * are 9 * n - 1 bytes: 2^24 in all. */
+	ck_assert_int_eq(write_pages(1864125, 10), QUIRE_OK);
+	ck_assert_int_eq(write_pages(1864125, 100), QUIRE_INVALID);
+	ck_assert_int_eq(write_pages(QUIRE_PAGES_MAX, 0), QUIRE_INVALID);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("trace refused");
@@ -523,6 +659,7 @@ int main(void)
 	tcase_add_test(cases, a_writer_refuses_the_header_that_a_reader_would);
 	tcase_add_test(cases,
 	               a_writer_refuses_the_command_that_a_reader_would_and_goes_on);
+	tcase_add_test(cases, a_writer_refuses_a_line_longer_than_a_reader_takes);
 	suite_add_tcase(suite, cases);
 	return run_suite(suite);
 }
