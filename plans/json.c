@@ -226,3 +226,27 @@ enum quire_status quire_json_room(const struct quire_json *json,
 	list->room = room;
 	return QUIRE_OK;
 }
+
+enum quire_status quire_json_numbers(const struct quire_json *json,
+                                     const struct quire_json_value *list,
+                                     const char *name, int64_t max,
+                                     struct quire_json_list *to, int32_t *num_out)
+{
+	uint32_t count = quire_json_size(list);
+	const struct quire_json_value *value;
+	int64_t *numbers;
+	enum quire_status status = quire_json_array(json, list, QUIRE_FIELD(name));
+
+	if (status == QUIRE_OK)
+		status = quire_json_room(json, to, count, sizeof(*numbers));
+	if (status != QUIRE_OK)
+		return status;
+	numbers = to->items;
+	value = quire_json_first(list);
+	for (uint32_t i = 0; i < count && status == QUIRE_OK;
+	     i++, value = quire_json_next(value))
+		status = quire_json_int(json, value, QUIRE_FIELD_AT(name, i, "number"), 0,
+		                        max, &numbers[i]);
+	*num_out = (int32_t)count;
+	return status;
+}

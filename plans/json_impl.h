@@ -219,6 +219,17 @@ QUIRE_MUST_CHECK enum quire_status quire_json_room(const struct quire_json *json
                                                    struct quire_json_list *list,
                                                    size_t count, size_t bytes);
 
+/*
+ * quire_json_numbers - an array of integers 0..max, as int64_t
+ * @list:    NULL: the field is missing, which is refused
+ * @to:      as for quire_json_room; its items are the numbers
+ */
+QUIRE_MUST_CHECK enum quire_status quire_json_numbers(const struct quire_json *json,
+                                                      const struct quire_json_value *list,
+                                                      const char *name, int64_t max,
+                                                      struct quire_json_list *to,
+                                                      int32_t *num_out);
+
 /* ---- between json.c and json_scan.c ---- */
 
 /* Why a line is no JSON, and where. */

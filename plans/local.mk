@@ -7,6 +7,8 @@ nobase_quireinclude_HEADERS += \
 	%D%/trace.h
 
 libquire_core_la_SOURCES += \
+	%D%/blocks.c \
+	%D%/blocks_impl.h \
 	%D%/bytes.c \
 	%D%/bytes_impl.h \
 	%D%/digest.c \
@@ -25,6 +27,8 @@ libquire_core_la_SOURCES += \
 	%D%/paging_impl.h \
 	%D%/plan.c \
 	%D%/requests.c \
+	%D%/requests_csv.c \
+	%D%/requests_impl.h \
 	%D%/target.c \
 	%D%/target_impl.h \
 	%D%/trace.c \

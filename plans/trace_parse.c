@@ -279,33 +279,6 @@ static enum quire_status parse_command(struct quire_trace_reader *reader,
 	                   name);
 }
 
-static enum quire_status parse_keys(struct quire_trace_reader *reader,
-                                    const struct quire_json_value *list,
-                                    struct quire_trace_prefix *prefix)
-{
-	const struct quire_json *json = &reader->json;
-	uint32_t count = quire_json_size(list);
-	const struct quire_json_value *value;
-	int64_t *keys;
-	enum quire_status status =
-		quire_json_array(json, list, QUIRE_FIELD("prefix.keys"));
-
-	if (status == QUIRE_OK)
-		status = quire_json_room(json, &reader->keys, count, sizeof(*keys));
-	if (status != QUIRE_OK)
-		return status;
-	keys = reader->keys.items;
-	value = quire_json_first(list);
-	for (uint32_t i = 0; i < count && status == QUIRE_OK;
-	     i++, value = quire_json_next(value))
-		status = quire_json_int(json, value,
-		                        QUIRE_FIELD_AT("prefix.keys", i, "number"), 0,
-		                        INT64_MAX, &keys[i]);
-	prefix->num_keys = (int32_t)count;
-	prefix->keys = keys;
-	return status;
-}
-
 /* The names of an open's prompt. */
 static enum quire_status parse_prefix(struct quire_trace_reader *reader,
                                       struct quire_trace_prefix *prefix)
@@ -322,7 +295,10 @@ static enum quire_status parse_prefix(struct quire_trace_reader *reader,
 		                        QUIRE_FIELD_OF("prefix", "tokens"), 1,
 		                        QUIRE_SEQ_TOKENS_MAX, &prefix->tokens);
 	if (status == QUIRE_OK)
-		status = parse_keys(reader, quire_json_get(object, "keys"), prefix);
+		status = quire_json_numbers(json, quire_json_get(object, "keys"),
+		                            "prefix.keys", INT64_MAX, &reader->keys,
+		                            &prefix->num_keys);
+	prefix->keys = reader->keys.items;
 	return status;
 }
 

@@ -163,19 +163,41 @@ static const struct argp argp = {
 	.args_doc = "REQUESTS -o TRACE",
 	.doc = "Make a plan trace of a request trace, under a continuous-batching policy."
 	       "\v"
-	       "REQUESTS is an Azure CSV file or Mooncake JSON Lines, found by content; "
-	       "\"-\" is standard input.  Requests run in arrival order, decode steps "
-	       "first, prompts in chunks.  One that can never fit is refused and counted."
-	       "\n"
+	       "REQUESTS is a CSV file of Azure, BurstGPT or Vidur, or Mooncake JSON "
+	       "Lines, "
+	       "found by content; \"-\" is standard input.  Requests run in arrival "
+	       "order, "
+	       "decode steps first, prompts in chunks; where pages run short the newest "
+	       "is "
+	       "preempted and computed again later.  One that can never fit is refused "
+	       "and "
+	       "counted.\n"
 	       "\n"
 	       "Example:\n"
 	       "  quire import --pages 4096 requests.csv -o requests.plan",
 };
 
-static void progress(void *argument, int64_t done, int64_t of)
+/* The request trace, as the importer asks for it. */
+struct reading {
+	struct quire_requests *requests;
+	int64_t left; /* rows that may still be read */
+	bool failed;  /* a row was refused */
+};
+
+static enum quire_status next_row(void *argument, struct quire_request_row *row_out,
+                                  struct quire_refusal *refusal_out)
 {
-	(void)argument;
+	struct reading *reading = argument;
+	enum quire_status status;
+	int64_t done, of;
+
+	if (reading->left-- <= 0)
+		return QUIRE_END;
+	status = quire_requests_next(reading->requests, row_out, refusal_out);
+	reading->failed = status != QUIRE_OK && status != QUIRE_END;
+	quire_requests_position(reading->requests, &done, &of);
 	cmd_progress_show(done, of);
+	return status;
 }
 
 static int print_summary(const struct import_options *options,
@@ -193,6 +215,9 @@ static int print_summary(const struct import_options *options,
 	cmd_report_count(report, "refused", "requests refused", summary->refused);
 	cmd_report_count(report, "steps", "steps", summary->steps);
 	cmd_report_count(report, "tokens", "tokens", summary->tokens);
+	cmd_report_count(report, "preemptions", "preemptions", summary->preemptions);
+	cmd_report_count(report, "tokens_recomputed", "tokens recomputed",
+	                 summary->tokens_recomputed);
 	cmd_report_count(report, "pages_taken", "pages taken", summary->pages_taken);
 	cmd_report_count(report, "pages_peak", "pages at the peak", summary->pages_peak);
 	return cmd_report_print(report, on_output ? stdout : stderr,
@@ -209,28 +234,53 @@ static bool is_input(const struct import_options *options)
 	       from.st_ino == to.st_ino;
 }
 
-/* Write the trace of requests already read; a file there stays unless all went well. */
-static int write_trace(const struct import_options *options,
-                       const struct quire_requests *requests,
-                       struct quire_import_summary *summary_out)
+/* A trace without a step is of no use to anybody. */
+static int refuse_all(const struct import_options *options,
+                      const struct quire_import_summary *summary)
 {
+	const struct quire_trace_header *header = &options->header;
+
+	cmd_tell(options->requests, 0,
+	         "no request can be served: each of the %lld has no tokens, more than "
+	         "%lld tokens or more than the %lld pages of %lld that there are",
+	         (long long)summary->requests, (long long)header->seq_tokens_max,
+	         (long long)(header->num_pages - header->sink),
+	         (long long)header->page_size);
+	return CMD_BAD;
+}
+
+/* Write the trace; a file there stays unless all went well. */
+static int write_trace(const struct import_options *options,
+                       struct quire_requests *requests)
+{
+	struct reading reading = {
+		.requests = requests,
+		.left = options->first > 0 ? options->first : INT64_MAX,
+	};
+	const struct quire_import_input input = {next_row, &reading};
+	struct quire_import_summary summary;
 	struct quire_trace_writer *writer;
 	struct quire_refusal refusal;
+	int code = CMD_DONE;
 
 	if (quire_trace_create(options->output, &options->header, &writer, &refusal) !=
 	    QUIRE_OK)
 		return cmd_tell_refusal(options->output, &refusal);
 	cmd_progress_start("import", &options->common);
-	if (quire_import_requests(requests, &options->header, writer, progress, NULL,
-	                          summary_out, &refusal) != QUIRE_OK) {
-		cmd_tell_refusal(options->output, &refusal);
-		quire_trace_discard(writer);
-		return CMD_BAD;
-	}
+	if (quire_import_requests(&input, &options->header, writer, &summary, &refusal) !=
+	    QUIRE_OK)
+		code = cmd_tell_refusal(
+			reading.failed ? options->requests : options->output, &refusal);
+	else if (summary.steps == 0)
+		code = refuse_all(options, &summary);
 	cmd_progress_end();
+	if (code != CMD_DONE) {
+		quire_trace_discard(writer);
+		return code;
+	}
 	if (quire_trace_commit(writer, &refusal) != QUIRE_OK)
 		return cmd_tell_refusal(options->output, &refusal);
-	return CMD_DONE;
+	return print_summary(options, &summary);
 }
 
 int cmd_import(int argc, char **argv)
@@ -250,8 +300,7 @@ int cmd_import(int argc, char **argv)
 				.tokens_max = 2048,
 			},
 	};
-	struct quire_import_summary summary;
-	struct quire_requests requests;
+	struct quire_requests *requests;
 	struct quire_refusal refusal;
 	int code = cmd_parse(&argp, argc, argv, &options.common, 0);
 
@@ -262,11 +311,10 @@ int cmd_import(int argc, char **argv)
 		         "is the request trace itself; name another file");
 		return CMD_BAD;
 	}
-	if (quire_requests_read(options.requests, options.first, &requests, &refusal) !=
-	    QUIRE_OK)
+	if (quire_requests_open(options.requests, &requests, &refusal) != QUIRE_OK)
 		return cmd_tell_refusal(options.requests, &refusal);
-	quire_import_source(&requests, &options.header);
-	code = write_trace(&options, &requests, &summary);
-	quire_requests_free(&requests);
-	return code != CMD_DONE ? code : print_summary(&options, &summary);
+	quire_import_source(quire_requests_format(requests), &options.header);
+	code = write_trace(&options, requests);
+	quire_requests_close(requests);
+	return code;
 }

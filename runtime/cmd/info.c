@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "plans/lines_impl.h"
 #include "runtime/cmd/cmd_impl.h"
 
 #include <quire/plans/requests.h>
 #include <quire/plans/trace.h>
 #include <quire/runtime/limits.h>
 
+#include <search.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct info_options {
 	struct cmd_common common;
@@ -63,7 +62,9 @@ static const struct argp argp = {
 	       "Which of the two FILE is, is found by content; \"-\" is standard input.  "
 	       "The ideal numbers of a request trace are those of a schedule that serves "
 	       "every request at its arrival: most pages live at once, pages taken in "
-	       "all.\n"
+	       "all; where prompts have prefix names, also with full prompt pages shared "
+	       "among requests alive together, and how many of these pages a request "
+	       "before had.\n"
 	       "\n"
 	       "Example:\n"
 	       "  quire info --page-size 128 --first 1000 requests.csv",
@@ -91,13 +92,64 @@ struct plan_counts {
 	int64_t tokens;
 	int64_t outcomes; /* commands recorded with one */
 	int64_t refused;  /* of them */
+	int64_t keys;     /* names of prompts, of all opens */
+	int64_t repeated; /* of them: an open before had it */
+	void *key_tree;   /* the distinct ones, of tsearch */
+	int64_t last_ns;  /* the latest time recorded; -1: none is */
 };
+
+static int compare_keys(const void *left, const void *right)
+{
+	const int64_t *a = left, *b = right;
+
+	return (*a > *b) - (*a < *b);
+}
+
+/* False: no memory. */
+static bool count_key(struct plan_counts *counts, int64_t key)
+{
+	int64_t *made;
+
+	counts->keys++;
+	if (tfind(&key, &counts->key_tree, compare_keys) != NULL) {
+		counts->repeated++;
+		return true;
+	}
+	made = malloc(sizeof(*made));
+	if (made == NULL)
+		return false;
+	*made = key;
+	if (tsearch(made, &counts->key_tree, compare_keys) != NULL)
+		return true;
+	free(made);
+	return false;
+}
+
+static bool count_prefix(struct plan_counts *counts,
+                         const struct quire_trace_prefix *prefix)
+{
+	bool counted = true;
+
+	for (int32_t i = 0; i < prefix->num_keys && counted; i++)
+		counted = count_key(counts, prefix->keys[i]);
+	return counted;
+}
+
+static void count_times(struct plan_counts *counts, const struct quire_trace_times *times)
+{
+	const int64_t all[] = {times->given_ns, times->decided_ns, times->issued_ns};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		counts->last_ns = all[i] > counts->last_ns ? all[i] : counts->last_ns;
+}
 
 static void count_record(struct plan_counts *counts,
                          const struct quire_trace_record *record)
 {
 	const struct quire_step *step = record->command.step;
 
+	if (record->has_times)
+		count_times(counts, &record->times);
 	counts->commands++;
 	counts->kinds[record->command.kind]++;
 	counts->outcomes += record->has_outcome;
@@ -136,6 +188,9 @@ static void report_header(struct cmd_report *report,
 	cmd_report_count(report, "tables_max", "tables at most", header->tables_max);
 	cmd_report_count(report, "table_pages_max", "pages of a table",
 	                 header->table_pages_max);
+	if (header->row_pages_max > 0)
+		cmd_report_count(report, "row_pages_max", "pages of a row",
+		                 header->row_pages_max);
 }
 
 static int print_plan(const struct info_options *options,
@@ -163,136 +218,186 @@ static int print_plan(const struct info_options *options,
 	cmd_report_count(report, "tokens", "tokens", counts->tokens);
 	cmd_report_count(report, "outcomes", "outcomes recorded", counts->outcomes);
 	cmd_report_count(report, "refused", "refused of them", counts->refused);
+	if (counts->keys > 0) {
+		cmd_report_count(report, "prefix_keys", "prefix keys", counts->keys);
+		cmd_report_share(report, "prefix_keys_repeated", "repeated of them",
+		                 (double)counts->repeated / (double)counts->keys);
+	}
+	if (counts->last_ns >= 0)
+		cmd_report_real(report, "duration_s", "duration",
+		                (double)counts->last_ns / 1e9, "s");
 	return cmd_report_print(report, stdout, options->common.json);
 }
 
 static int info_plan(const struct info_options *options, const struct cmd_input *input)
 {
-	struct plan_counts counts = {.commands = 0};
+	struct plan_counts counts = {.last_ns = -1};
 	struct quire_trace_reader *reader;
 	struct quire_trace_record record;
 	struct quire_refusal refusal;
 	enum quire_status status;
+	bool counted = true;
 	int64_t done, of;
 	int code;
 
 	if (quire_trace_open(input->path, &reader, &refusal) != QUIRE_OK)
 		return cmd_tell_refusal(input->name, &refusal);
 	cmd_progress_start("info", &options->common);
-	while ((status = quire_trace_next(reader, &record, &refusal)) == QUIRE_OK) {
+	while (counted &&
+	       (status = quire_trace_next(reader, &record, &refusal)) == QUIRE_OK) {
 		count_record(&counts, &record);
+		counted = count_prefix(&counts, &record.prefix);
 		quire_trace_position(reader, &done, &of);
 		cmd_progress_show(done, of);
 	}
 	cmd_progress_end();
-	if (status == QUIRE_END)
+	if (!counted) {
+		cmd_tell(input->name, record.line, "no memory for its prefix keys");
+		code = CMD_BAD;
+	} else if (status == QUIRE_END) {
 		code = print_plan(options, quire_trace_header(reader), &counts);
-	else
+	} else {
 		code = cmd_tell_refusal(input->name, &refusal);
+	}
+	tdestroy(counts.key_tree, free);
 	quire_trace_close(reader);
 	return code;
 }
 
 /* ------------------------------------------------------------------ a request trace */
 
-static int print_requests(const struct info_options *options,
-                          const struct quire_requests *requests)
+struct request_counts {
+	int64_t requests;
+	int64_t empty; /* of them: without tokens */
+	int64_t last_ns;
+	int64_t input;
+	int64_t output;
+	bool has_prefix;
+};
+
+static int print_requests(const struct info_options *options, const char *format,
+                          const struct request_counts *counts,
+                          const struct quire_ideal_numbers *ideal)
 {
-	const struct quire_request_row *rows = requests->rows;
-	int64_t input = 0, output = 0, peak, takes;
 	struct cmd_report *report;
 
-	if (quire_requests_ideal(requests, options->page_size, &peak, &takes) !=
-	    QUIRE_OK) {
-		cmd_tell(options->file, 0,
-		         "the %lld requests need more than 2^32 pages, or more memory "
-		         "than "
-		         "there is",
-		         (long long)requests->num_rows);
-		return CMD_BAD;
-	}
 	if (options->common.quiet && !options->common.json)
 		return CMD_DONE;
-	for (int64_t i = 0; i < requests->num_rows; i++) {
-		input += rows[i].input_tokens;
-		output += rows[i].output_tokens;
-	}
 	report = cmd_report_create();
 	if (report == NULL)
 		return CMD_BAD;
 	cmd_report_text(report, "kind", "file", "request-trace");
-	cmd_report_text(report, "format", "format", requests->format);
-	cmd_report_count(report, "requests", "requests", requests->num_rows);
-	cmd_report_real(report, "duration_s", "duration",
-	                (double)rows[requests->num_rows - 1].arrival_ns / 1e9, "s");
-	cmd_report_count(report, "input_tokens", "input tokens", input);
-	cmd_report_count(report, "output_tokens", "output tokens", output);
+	cmd_report_text(report, "format", "format", format);
+	cmd_report_count(report, "requests", "requests", counts->requests);
+	cmd_report_count(report, "empty", "without tokens", counts->empty);
+	cmd_report_real(report, "duration_s", "duration", (double)counts->last_ns / 1e9,
+	                "s");
+	cmd_report_count(report, "input_tokens", "input tokens", counts->input);
+	cmd_report_count(report, "output_tokens", "output tokens", counts->output);
 	cmd_report_count(report, "page_size", "page size", options->page_size);
-	cmd_report_count(report, "ideal_peak_pages", "ideal peak of pages", peak);
-	cmd_report_count(report, "ideal_takes", "ideal pages taken", takes);
+	cmd_report_count(report, "ideal_peak_pages", "ideal peak of pages",
+	                 ideal->peak_pages);
+	cmd_report_count(report, "ideal_takes", "ideal pages taken", ideal->takes);
+	if (counts->has_prefix) {
+		cmd_report_count(report, "ideal_shared_peak_pages", "ideal peak, shared",
+		                 ideal->shared_peak_pages);
+		cmd_report_count(report, "ideal_shared_takes", "ideal taken, shared",
+		                 ideal->shared_takes);
+		cmd_report_count(report, "prompt_pages", "full prompt pages",
+		                 ideal->prompt_pages);
+		cmd_report_share(report, "prompt_pages_repeated", "repeated of them",
+		                 ideal->prompt_pages == 0
+		                         ? 0
+		                         : (double)ideal->repeated_pages /
+		                                   (double)ideal->prompt_pages);
+	}
 	return cmd_report_print(report, stdout, options->common.json);
 }
 
-static int info_requests(const struct info_options *options,
-                         const struct cmd_input *input)
+static void count_row(struct request_counts *counts, const struct quire_request_row *row)
 {
-	struct quire_requests requests;
-	struct quire_refusal refusal;
-	int code;
+	counts->requests++;
+	counts->empty += row->input_tokens + row->output_tokens == 0;
+	counts->last_ns = row->arrival_ns;
+	counts->input += row->input_tokens;
+	counts->output += row->output_tokens;
+	counts->has_prefix |= row->prefix.tokens != 0;
+}
 
-	if (quire_requests_read(input->path, options->first, &requests, &refusal) !=
-	    QUIRE_OK)
+/* Count all rows, of which a refusal may be the reader's or the schedule's. */
+static enum quire_status count_rows(const struct info_options *options,
+                                    struct quire_requests *requests,
+                                    struct quire_ideal *ideal,
+                                    struct request_counts *counts,
+                                    struct quire_refusal *refusal)
+{
+	struct quire_request_row row;
+	enum quire_status status = QUIRE_OK;
+	int64_t done, of;
+
+	while (status == QUIRE_OK &&
+	       (options->first == 0 || counts->requests < options->first)) {
+		status = quire_requests_next(requests, &row, refusal);
+		if (status == QUIRE_OK)
+			status = quire_ideal_add(ideal, &row, refusal);
+		if (status == QUIRE_OK)
+			count_row(counts, &row);
+		quire_requests_position(requests, &done, &of);
+		cmd_progress_show(done, of);
+	}
+	return status == QUIRE_END ? QUIRE_OK : status;
+}
+
+static int info_requests(const struct info_options *options,
+                         const struct cmd_input *input, struct quire_requests *requests)
+{
+	struct request_counts counts = {.requests = 0};
+	struct quire_ideal_numbers numbers;
+	struct quire_refusal refusal;
+	struct quire_ideal *ideal;
+	enum quire_status status;
+
+	if (quire_ideal_create(options->page_size, &ideal) != QUIRE_OK) {
+		cmd_tell(NULL, 0, "no memory for the ideal numbers");
+		return CMD_BAD;
+	}
+	cmd_progress_start("info", &options->common);
+	status = count_rows(options, requests, ideal, &counts, &refusal);
+	if (status == QUIRE_OK)
+		quire_ideal_finish(ideal, &numbers);
+	cmd_progress_end();
+	quire_ideal_destroy(ideal);
+	if (status != QUIRE_OK)
 		return cmd_tell_refusal(input->name, &refusal);
-	code = print_requests(options, &requests);
-	quire_requests_free(&requests);
-	return code;
+	return print_requests(options, quire_requests_format(requests), &counts,
+	                      &numbers);
 }
 
 /* ------------------------------------------------------------------ which of the two */
 
-enum file_kind {
-	FILE_PLAN,
-	FILE_REQUESTS, /* or a file that its reader refuses */
-	FILE_NEITHER,
-};
-
-/* A plan trace's first line is an object that says so, a request trace's an object or a
- * list of names. */
-static enum file_kind kind_of(const char *path)
-{
-	enum file_kind kind = FILE_REQUESTS;
-	struct quire_lines lines;
-	struct quire_line line;
-
-	if (quire_lines_open(&lines, path, NULL) != QUIRE_OK)
-		return kind;
-	if (quire_lines_next(&lines, &line, NULL) == QUIRE_OK && line.length > 0) {
-		if (line.text[0] == '{' &&
-		    memmem(line.text, line.length, "\"quire\"", 7) != NULL)
-			kind = FILE_PLAN;
-		else if (line.text[0] != '{' &&
-		         (line.length < 10 || memcmp(line.text, "TIMESTAMP,", 10) != 0))
-			kind = FILE_NEITHER;
-	}
-	quire_lines_close(&lines);
-	return kind;
-}
-
+/* The first line tells: the reader of request traces knows those of plan traces. */
 static int info_file(const struct info_options *options, const struct cmd_input *input)
 {
-	switch (kind_of(input->path)) {
-	case FILE_PLAN:
+	struct quire_requests *requests;
+	struct quire_refusal refusal;
+	enum quire_status status = quire_requests_open(input->path, &requests, &refusal);
+	int code;
+
+	if (status == QUIRE_INVALID)
 		return info_plan(options, input);
-	case FILE_REQUESTS:
-		return info_requests(options, input);
-	case FILE_NEITHER:
-		break;
+	if (status == QUIRE_FORMAT && refusal.line == 1) {
+		cmd_tell(input->name, 1,
+		         "neither a plan trace nor a request trace: the first line must "
+		         "be an object with quire \"plan-trace\" or with timestamp, or "
+		         "the "
+		         "names of a request trace's columns");
+		return CMD_BAD;
 	}
-	cmd_tell(input->name, 1,
-	         "neither a plan trace nor a request trace: the first line must be an "
-	         "object with quire \"plan-trace\", one with timestamp, or "
-	         "TIMESTAMP,ContextTokens,GeneratedTokens");
-	return CMD_BAD;
+	if (status != QUIRE_OK)
+		return cmd_tell_refusal(input->name, &refusal);
+	code = info_requests(options, input, requests);
+	quire_requests_close(requests);
+	return code;
 }
 
 int cmd_info(int argc, char **argv)

@@ -2,6 +2,7 @@
 check_PROGRAMS += \
 	%D%/test_digest \
 	%D%/test_golden \
+	%D%/test_ideal \
 	%D%/test_import \
 	%D%/test_json \
 	%D%/test_patch \
@@ -14,6 +15,7 @@ check_PROGRAMS += \
 TESTS += \
 	%D%/test_digest \
 	%D%/test_golden \
+	%D%/test_ideal \
 	%D%/test_import \
 	%D%/test_json \
 	%D%/test_patch \
@@ -30,6 +32,10 @@ TESTS += \
 %C%_test_golden_SOURCES = %D%/test_golden.c
 %C%_test_golden_LDADD = $(TEST_LIBS)
 %C%_test_golden_CFLAGS = $(TEST_CFLAGS) -DTOP_SRCDIR='"$(abs_top_srcdir)"'
+
+%C%_test_ideal_SOURCES = %D%/test_ideal.c %D%/random_plan.h
+%C%_test_ideal_LDADD = $(TEST_LIBS)
+%C%_test_ideal_CFLAGS = $(TEST_CFLAGS)
 
 %C%_test_import_SOURCES = %D%/test_import.c %D%/random_plan.h %D%/temporary.h
 %C%_test_import_LDADD = $(TEST_LIBS)

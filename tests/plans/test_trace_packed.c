@@ -464,17 +464,19 @@ START_TEST(request_traces_are_read_packed_too)
 	static const char azure[] = "TIMESTAMP,ContextTokens,GeneratedTokens\r\n"
 				    "2023-11-16 18:17:03.9799600,4808,10\r\n"
 				    "2023-11-16 18:17:04.0799600,3,7";
-	struct quire_requests requests;
+	struct quire_requests *requests;
+	struct quire_request_row row;
 
 	add_frame(azure, sizeof(azure) - 1);
 	temporary_fill(&temporary, file.bytes, file.size);
-	ck_assert_int_eq(quire_requests_read(temporary.path, 0, &requests, NULL),
-	                 QUIRE_OK);
-	ck_assert_int_eq(requests.num_rows, 2);
-	ck_assert_int_eq(requests.rows[1].arrival_ns, 100000000);
-	ck_assert_int_eq(requests.rows[1].input_tokens, 3);
-	ck_assert_int_eq(requests.rows[1].output_tokens, 7);
-	quire_requests_free(&requests);
+	ck_assert_int_eq(quire_requests_open(temporary.path, &requests, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_requests_next(requests, &row, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_requests_next(requests, &row, NULL), QUIRE_OK);
+	ck_assert_int_eq(row.arrival_ns, 100000000);
+	ck_assert_int_eq(row.input_tokens, 3);
+	ck_assert_int_eq(row.output_tokens, 7);
+	ck_assert_int_eq(quire_requests_next(requests, &row, NULL), QUIRE_END);
+	quire_requests_close(requests);
 }
 END_TEST
 

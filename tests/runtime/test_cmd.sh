@@ -5,7 +5,7 @@
 . "$(dirname -- "$0")/cmd.sh"
 
 # Tokens and pages of the sample: every request that fits writes input + output tokens
-# into ceil(tokens / 16) pages, whatever the policy.
+# into ceil(tokens / 16) pages, whatever the policy, beside what is computed again.
 sums=$(awk -F, -v page=16 -v pages=511 'NR > 1 {
 	tokens = $2 + $3; need = int((tokens + page - 1) / page)
 	if (need > pages || tokens == 0) refused++
@@ -19,10 +19,19 @@ served=$1 refused=$2 written=$3 taken=$4
 run 0 import --json "$requests" --pages 512 --tokens 256 --rows 32 -o "$work/s.plan"
 is requests $((served + refused))
 is refused "$refused"
-is tokens "$written"
-is pages_taken "$taken"
+preempted=$(value preemptions)
+[ "$preempted" -gt 0 ] || fail "the sample lacks a preemption"
+recomputed=$(value tokens_recomputed)
+all_written=$((written + recomputed))
+is tokens "$all_written"
+all_taken=$(value pages_taken)
+# A preempted stream gave up the whole pages of its tokens, and one page at most.
+[ "$all_taken" -ge $((taken + recomputed / 16)) ] &&
+	[ "$all_taken" -le $((taken + recomputed / 16 + preempted)) ] ||
+	fail "$all_taken pages taken, $taken needed, $recomputed tokens recomputed"
 steps=$(value steps)
 peak=$(value pages_peak)
+commands=$((3 * served + preempted + steps))
 run 0 import -q "$requests" --pages 512 --tokens 256 --rows 32 -o "$work/again.plan"
 same "$work/s.plan" "$work/again.plan"
 "$quire" import -q - --pages 512 --tokens 256 --rows 32 -o - <"$requests" \
@@ -32,6 +41,26 @@ run 0 import -q --first 5 "$requests" -o "$work/five.plan"
 run 0 info --json "$work/five.plan"
 is requests 5
 
+# A pool that is enough for all is never short; in one that is not, no step is: the
+# runtime counts as the policy does, and refuses nothing.
+run 0 import --json "$requests" --pages 4096 --seq-tokens 8176 --tokens 256 --rows 32 \
+	-o "$work/wide.plan"
+is preemptions 0
+is tokens_recomputed 0
+is tokens "$written"
+is pages_taken "$taken"
+for pages in 140 260 400; do
+	run 0 import --json "$requests" --pages "$pages" --rows 32 -o "$work/narrow.plan"
+	[ "$(value preemptions)" -gt 0 ] || fail "no preemption with $pages pages"
+	tokens=$(value tokens) taken_narrow=$(value pages_taken) narrow_peak=$(value pages_peak)
+	run 0 replay --json --check "$work/narrow.plan"
+	is refused '{}'
+	is tokens "$tokens"
+	is pages_taken "$taken_narrow"
+	is pages_given "$taken_narrow"
+	is pages_peak "$narrow_peak"
+done
+
 # ---------------------------------------------------------------- info
 run 0 info --json "$work/s.plan"
 is kind plan-trace
@@ -39,7 +68,7 @@ is pages 512
 is page_size 16
 is requests "$served"
 is steps "$steps"
-is tokens "$written"
+is tokens "$all_written"
 is outcomes 0
 run 0 info --json "$requests"
 is kind request-trace
@@ -50,20 +79,53 @@ grep -q '^ideal peak of pages ' "$work/out" || fail "info prints no ideal peak"
 run 0 info "$work/s.plan"
 grep -q '^page size  *16$' "$work/out" || fail "info prints no page size"
 
+# Names of prompts: the second request has the first block of 512 tokens, 32 pages, in
+# common with the first one, which is alive; its part block is longer.
+cat >"$work/mooncake" <<'END'
+{"timestamp": 0, "input_length": 528, "output_length": 1, "hash_ids": [4, 5]}
+{"timestamp": 9, "input_length": 600, "output_length": 1, "hash_ids": [4, 6]}
+{"timestamp": 9, "input_length": 0, "output_length": 0, "hash_ids": []}
+END
+run 0 info --json "$work/mooncake"
+is format mooncake
+is empty 1
+is ideal_peak_pages 72
+is ideal_takes 72
+is ideal_shared_peak_pages 40
+is ideal_shared_takes 40
+is prompt_pages 70
+is prompt_pages_repeated 0.457142857
+"$quire" info --json - <"$work/mooncake" >"$work/out" || fail "info of a pipe"
+is ideal_shared_takes 40
+run 0 import --json "$work/mooncake" -o "$work/m.plan"
+is refused 1
+grep -qF '{"do":"open","request":1,"prefix":{"tokens":512,"keys":[4,6]}}' "$work/m.plan" ||
+	fail "an open lacks its prefix"
+run 0 info --json "$work/m.plan"
+is prefix_keys 4
+is prefix_keys_repeated 0.25
+is duration_s ''
+sed '2s/}$/,"times":[1000000000,1500000000]}/
+	4s/}$/,"times":[2000000000,2250000000,3500000000]}/' "$work/m.plan" >"$work/timed.plan"
+run 0 info --json "$work/timed.plan"
+is duration_s 3.5
+run 0 info --json "$requests"
+is prompt_pages '' # there are no names
+
 # ---------------------------------------------------------------- replay
 run 0 replay --json "$work/s.plan"
 is status ok
-is commands $((3 * served + steps))
+is commands "$commands"
 is steps "$steps"
-is tokens "$written"
-is pages_taken "$taken"
-is pages_given "$taken"
+is tokens "$all_written"
+is pages_taken "$all_taken"
+is pages_given "$all_taken"
 is pages_peak "$peak"
 is compared 0
 digest=$(value digest)
 run 0 replay --json --check "$sample"
 is digest "$digest"
-is compared $((3 * served + steps))
+is compared "$commands"
 # The last step of every request reads it whole, so every token is read at least once.
 [ "$(value checked_rows)" -ge "$served" ] || fail "some requests were never read"
 [ "$(value checked_tokens)" -ge "$written" ] || fail "some tokens were never read"

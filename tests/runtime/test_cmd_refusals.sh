@@ -37,6 +37,36 @@ run 2 replay "$requests"
 says "$requests:1: not a plan trace"
 run 2 import "$sample" -o "$work/x"
 says "$sample:1: a plan trace, not a request trace"
+(echo '{"quire":"plan-trace","version":7}' && cat "$work/head") >"$work/later"
+run 2 info "$work/later"
+says "$work/later:1: version must be"
+
+# What is found late in a request trace, when a part of the plan trace is written.
+for fault in '{"timestamp":2,"input_length":513,"output_length":1,"hash_ids":[7]}' 'no'; do
+	(for _ in 1 2 3; do
+		echo '{"timestamp":1,"input_length":512,"output_length":1,"hash_ids":[7]}'
+	done && echo "$fault") >"$work/late"
+	run 2 import "$work/late" -o "$work/x"
+	says "$work/late:4: "
+	run 2 info "$work/late"
+	says "$work/late:4: "
+	run 0 import -q --first 3 "$work/late" -o "$work/first"
+	rm "$work/first"
+done
+
+# Requests none of which can be served.
+cat >"$work/none.csv" <<'END'
+TIMESTAMP,ContextTokens,GeneratedTokens
+2023-01-01 00:00:00,0,0
+2023-01-01 00:00:01,1000,1
+END
+run 2 import "$work/none.csv" --pages 32 -o "$work/x"
+says "$work/none.csv: no request can be served: each of the 2 has no tokens, more than 496 tokens or more than the 31 pages of 16"
+run 0 import -q "$work/none.csv" --pages 64 -o "$work/one.plan"
+run 2 import -q "$work/none.csv" --seq-tokens 1000 -o "$work/one.plan"
+says "more than 1000 tokens"
+grep -q '"request":1' "$work/one.plan" || fail "a trace was replaced by one without steps"
+
 cp "$requests" "$work/only.csv"
 run 2 import "$work/only.csv" -o "$work/only.csv"
 says "$work/only.csv: is the request trace itself"
@@ -187,7 +217,7 @@ done
 	done
 } >"$work/endless"
 run 2 info --page-size 1 "$work/endless"
-says "$work/endless: the 3 requests need more than 2^32 pages"
+says "$work/endless: the requests up to here need more than 2^32 pages"
 
 # ---------------------------------------------------------------- help
 for command in '' replay import info; do
