@@ -60,7 +60,8 @@ static const struct argp argp = {
 	.parser = parse,
 	.args_doc = "FILE",
 	.doc = "Say what a plan trace or a request trace holds.\v"
-	       "Which of the two FILE is, is found by content; \"-\" is standard input.  "
+	       "Which of the two FILE is, and whether zstd compressed it, is found by "
+	       "content; \"-\" is standard input.  "
 	       "The ideal numbers of a request trace are those of a schedule that serves "
 	       "every request at its arrival: most pages live at once, pages taken in "
 	       "all.\n"
