@@ -19,6 +19,7 @@ house_tests = \
 	%D%/test_readme.sh
 TESTS += $(house_tests)
 EXTRA_DIST += $(house_tests) \
+	%D%/fuzz.sh \
 	%D%/mutants \
 	%D%/mutants.sh \
 	%D%/mutants_thread \
@@ -28,8 +29,11 @@ EXTRA_DIST += $(house_tests) \
 check-thread check-address:
 	$(SHELL) $(top_srcdir)/tests/sanitize.sh $(@:check-%=%)
 
+fuzz:
+	$(SHELL) $(top_srcdir)/tests/fuzz.sh
+
 mutants:
 	$(SHELL) $(top_srcdir)/tests/mutants.sh
 	$(SHELL) $(top_srcdir)/tests/mutants.sh --thread
 
-.PHONY: check-thread check-address gpu-programs mutants
+.PHONY: check-thread check-address fuzz gpu-programs mutants

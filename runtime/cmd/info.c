@@ -7,6 +7,8 @@
 #include <quire/plans/trace.h>
 #include <quire/runtime/limits.h>
 
+#include <string.h>
+
 #include <search.h>
 #include <stdlib.h>
 
@@ -59,7 +61,8 @@ static const struct argp argp = {
 	.parser = parse,
 	.args_doc = "FILE",
 	.doc = "Say what a plan trace or a request trace holds.\v"
-	       "Which of the two FILE is, is found by content; \"-\" is standard input.  "
+	       "Which of the two FILE is, and whether zstd compressed it, is found by "
+	       "content; \"-\" is standard input.  "
 	       "The ideal numbers of a request trace are those of a schedule that serves "
 	       "every request at its arrival: most pages live at once, pages taken in "
 	       "all; where prompts have prefix names, also with full prompt pages shared "
@@ -378,6 +381,7 @@ static int info_requests(const struct info_options *options,
 /* The first line tells: the reader of request traces knows those of plan traces. */
 static int info_file(const struct info_options *options, const struct cmd_input *input)
 {
+	static const char not_requests[] = "not a request trace: "; /* its reader's words */
 	struct quire_requests *requests;
 	struct quire_refusal refusal;
 	enum quire_status status = quire_requests_open(input->path, &requests, &refusal);
@@ -385,7 +389,8 @@ static int info_file(const struct info_options *options, const struct cmd_input 
 
 	if (status == QUIRE_INVALID)
 		return info_plan(options, input);
-	if (status == QUIRE_FORMAT && refusal.line == 1) {
+	if (status == QUIRE_FORMAT &&
+	    strncmp(refusal.what, not_requests, strlen(not_requests)) == 0) {
 		cmd_tell(input->name, 1,
 		         "neither a plan trace nor a request trace: the first line must "
 		         "be an object with quire \"plan-trace\" or with timestamp, or "

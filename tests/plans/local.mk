@@ -90,3 +90,25 @@ TESTS += %D%/test_target
 %C%_test_target_SOURCES = %D%/test_target.c %D%/temporary.h
 %C%_test_target_LDADD = $(TEST_LIBS)
 %C%_test_target_CFLAGS = $(TEST_CFLAGS)
+
+# Fuzzers, built and run by tests/fuzz.sh with clang; their entries over the committed inputs.
+EXTRA_PROGRAMS += %D%/fuzz_requests %D%/fuzz_trace
+%C%_fuzz_requests_SOURCES = %D%/fuzz_requests.c %D%/fuzz_input.h
+%C%_fuzz_requests_LDADD = $(TEST_LIBS)
+%C%_fuzz_requests_LDFLAGS = -fsanitize=fuzzer
+%C%_fuzz_trace_SOURCES = %D%/fuzz_trace.c %D%/fuzz_input.h %D%/same_record.h
+%C%_fuzz_trace_LDADD = $(TEST_LIBS)
+%C%_fuzz_trace_LDFLAGS = -fsanitize=fuzzer
+
+check_PROGRAMS += %D%/test_seeds_requests %D%/test_seeds_trace
+TESTS += %D%/test_seeds_requests %D%/test_seeds_trace
+%C%_test_seeds_requests_SOURCES = %D%/fuzz_requests.c %D%/fuzz_main.c %D%/fuzz_input.h
+%C%_test_seeds_requests_LDADD = $(TEST_LIBS)
+%C%_test_seeds_requests_CFLAGS = $(TEST_CFLAGS) \
+	-DSEEDS='"$(abs_top_srcdir)/%D%/seeds/requests"'
+%C%_test_seeds_trace_SOURCES = %D%/fuzz_trace.c %D%/fuzz_main.c %D%/fuzz_input.h \
+	%D%/same_record.h
+%C%_test_seeds_trace_LDADD = $(TEST_LIBS)
+%C%_test_seeds_trace_CFLAGS = $(TEST_CFLAGS) \
+	-DSEEDS='"$(abs_top_srcdir)/%D%/seeds/trace"'
+EXTRA_DIST += %D%/fuzz.dict %D%/seeds

@@ -267,6 +267,7 @@ cmd_tests = \
 	%D%/test_cmd.sh \
 	%D%/test_cmd_check.sh \
 	%D%/test_cmd_layouts.sh \
+	%D%/test_cmd_packed.sh \
 	%D%/test_cuda_replay.sh \
 	%D%/test_cmd_refusals.sh \
 	%D%/test_cmd_speculative.sh \
