@@ -7,10 +7,9 @@
 #include <quire/plans/trace.h>
 #include <quire/runtime/limits.h>
 
-#include <string.h>
-
 #include <search.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct info_options {
 	struct cmd_common common;
