@@ -63,3 +63,13 @@ TESTS += %D%/test_target
 %C%_test_target_SOURCES = %D%/test_target.c %D%/temporary.h
 %C%_test_target_LDADD = $(TEST_LIBS)
 %C%_test_target_CFLAGS = $(TEST_CFLAGS)
+
+TESTS += %D%/test_plan_trace.sh
+EXTRA_DIST += %D%/test_plan_trace.sh \
+	%D%/check_plan_trace.py \
+	%D%/plan_trace.py \
+	%D%/plan_trace_read.py \
+	%D%/plan_trace_run.py \
+	%D%/plan_trace_step.py \
+	%D%/random_trace.py \
+	%D%/xxh3.py
