@@ -112,3 +112,12 @@ TESTS += %D%/test_seeds_requests %D%/test_seeds_trace
 %C%_test_seeds_trace_CFLAGS = $(TEST_CFLAGS) \
 	-DSEEDS='"$(abs_top_srcdir)/%D%/seeds/trace"'
 EXTRA_DIST += %D%/fuzz.dict %D%/seeds
+TESTS += %D%/test_plan_trace.sh
+EXTRA_DIST += %D%/test_plan_trace.sh \
+	%D%/check_plan_trace.py \
+	%D%/plan_trace.py \
+	%D%/plan_trace_read.py \
+	%D%/plan_trace_run.py \
+	%D%/plan_trace_step.py \
+	%D%/random_trace.py \
+	%D%/xxh3.py

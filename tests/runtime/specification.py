@@ -338,4 +338,5 @@ def main():
         sys.exit(f"never met: {missing}")
 
 
-main()
+if __name__ == "__main__":
+    main()
