@@ -9,13 +9,19 @@ quire_SOURCES = \
 	%D%/cmd_impl.h \
 	%D%/content.c \
 	%D%/content_impl.h \
+	%D%/divergence.c \
+	%D%/divergence_impl.h \
 	%D%/fates.c \
 	%D%/fates_impl.h \
 	%D%/fault.c \
+	%D%/image.c \
+	%D%/image_impl.h \
 	%D%/import.c \
 	%D%/info.c \
 	%D%/input.c \
 	%D%/main.c \
+	%D%/marks.c \
+	%D%/marks_impl.h \
 	%D%/options.c \
 	%D%/pattern.c \
 	%D%/pattern_impl.h \
@@ -24,6 +30,12 @@ quire_SOURCES = \
 	%D%/replay_impl.h \
 	%D%/report.c \
 	%D%/reread.c \
+	%D%/result.c \
+	%D%/result_impl.h \
+	%D%/rig.c \
+	%D%/rig_impl.h \
+	%D%/ring.c \
+	%D%/ring_impl.h \
 	%D%/run.c \
 	%D%/settle.c \
 	%D%/speculate.c \
@@ -37,6 +49,8 @@ quire_SOURCES = \
 	%D%/stress_run.c \
 	%D%/stress_work.c \
 	%D%/summary.c \
+	%D%/tables.c \
+	%D%/tables_impl.h \
 	%D%/verify.c \
 	%D%/walk.c
 quire_LDADD = libquire_core.la $(JANSSON_LIBS)
