@@ -7,10 +7,12 @@ quire_SOURCES = \
 	%D%/check.c \
 	%D%/check_impl.h \
 	%D%/cmd_impl.h \
+	%D%/compare.c \
 	%D%/content.c \
 	%D%/content_impl.h \
 	%D%/divergence.c \
 	%D%/divergence_impl.h \
+	%D%/explain.c \
 	%D%/fates.c \
 	%D%/fates_impl.h \
 	%D%/fault.c \
@@ -19,10 +21,13 @@ quire_SOURCES = \
 	%D%/import.c \
 	%D%/info.c \
 	%D%/input.c \
+	%D%/jobs.c \
 	%D%/main.c \
 	%D%/marks.c \
 	%D%/marks_impl.h \
 	%D%/options.c \
+	%D%/pace.c \
+	%D%/pass.c \
 	%D%/pattern.c \
 	%D%/pattern_impl.h \
 	%D%/progress.c \

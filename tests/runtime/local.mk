@@ -275,11 +275,13 @@ cmd_tests = \
 	%D%/test_cmd.sh \
 	%D%/test_cmd_check.sh \
 	%D%/test_cmd_layouts.sh \
+	%D%/test_cmd_parts.sh \
 	%D%/test_cuda_replay.sh \
 	%D%/test_cmd_refusals.sh \
 	%D%/test_cmd_speculative.sh \
 	%D%/test_cmd_stress.sh \
-	%D%/test_cmd_traces.sh
+	%D%/test_cmd_traces.sh \
+	%D%/test_cmd_verify.sh
 TESTS += $(cmd_tests)
 EXTRA_DIST += $(cmd_tests) %D%/cmd.sh
 
