@@ -118,7 +118,6 @@ static bool give(struct rerun *rerun, const struct quire_command *command,
 static void conclude(struct rerun *rerun, const struct quire_outcome *outcome)
 {
 	struct cmd_divergence *divergence = rerun->divergence;
-	const char *what = divergence->what;
 
 	if (divergence->digest == divergence->expected_digest)
 		return; /* pages */
@@ -129,11 +128,16 @@ static void conclude(struct rerun *rerun, const struct quire_outcome *outcome)
 		                    "a second run, on one thread, gives digest "
 		                    "%016" PRIx64 ": the tables hang on timing",
 		                    outcome->digest);
-	else if (rerun->is_right && what[0] == 'd')
+	else if (rerun->is_right)
 		cmd_divergence_note(divergence,
 		                    "every entry is as the streams before and the pages "
 		                    "taken make it: the recorded digest is of other "
 		                    "tables");
+	else if (divergence->array != NULL)
+		cmd_divergence_note(divergence,
+		                    "the digest on record is %016" PRIx64
+		                    ", that of this plan %016" PRIx64,
+		                    divergence->expected_digest, divergence->digest);
 }
 
 static void look_at_step(struct rerun *rerun, const struct quire_command *command)
@@ -215,9 +219,16 @@ static void run_again(struct rerun *rerun)
 		.is_bare = true,
 		.taken = rerun->taken,
 	};
+	struct cmd_gate silent = {.told = ATOMIC_FLAG_INIT};
 	struct cmd_rig rig;
+	int code;
 
-	if (cmd_rig_create(&rig, &wants, quire_trace_header(rerun->reader)) != CMD_DONE) {
+	/* The divergence is what is told. */
+	atomic_flag_test_and_set(&silent.told);
+	cmd_tell_through(&silent);
+	code = cmd_rig_create(&rig, &wants, quire_trace_header(rerun->reader));
+	cmd_tell_through(NULL);
+	if (code != CMD_DONE) {
 		give_up(rerun, "a second run cannot be made");
 		return;
 	}

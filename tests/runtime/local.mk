@@ -222,6 +222,12 @@ TESTS += %D%/test_content
 %C%_test_content_LDADD = $(TEST_LIBS)
 %C%_test_content_CFLAGS = $(TEST_CFLAGS)
 
+check_PROGRAMS += %D%/test_fault
+TESTS += %D%/test_fault
+%C%_test_fault_SOURCES = %D%/test_fault.c runtime/cmd/fault.c runtime/cmd/progress.c
+%C%_test_fault_LDADD = $(TEST_LIBS)
+%C%_test_fault_CFLAGS = $(TEST_CFLAGS)
+
 check_PROGRAMS += %D%/test_ring
 TESTS += %D%/test_ring
 %C%_test_ring_SOURCES = %D%/test_ring.c runtime/cmd/ring.c

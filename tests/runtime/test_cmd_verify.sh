@@ -128,12 +128,13 @@ is compared 15
 	tokens rewind 3 a 3
 	tokens rewind 3 b 2
 	echo '{"do":"submit","segments":[[3,"b",1],[3,"a",1],[1,"main",0]]}'
-	echo '{"do":"submit","segments":[[3,"b",6],[1,"main",3]],"commit":false}'
+	echo '{"do":"submit","segments":[[3,"b",6],[1,"main",3]],"commit":false,' \
+		'"post_forks":[["b","c"]]}'
 	echo '{"do":"submit","segments":[[1,"main",9],[3,"b",9]],"copy":true,' \
 		'"pre_forks":[["main","b"],["b","a"]],"post_forks":[["b","main"]]}'
 	tokens release_front 3 main 5
 	tokens release_front 1 main 4
-	echo '{"do":"submit","segments":[[1,"main",4],[3,"main",1],[3,"a",0]],' \
+	echo '{"do":"submit","segments":[[1,"main",4],[3,"main",3],[3,"a",0]],' \
 		'"combined":{"z":["a","main"]},"bucket":[16,8]}'
 	echo '{"do":"reset","request":3,"label":"a","keep":true}'
 	echo '{"do":"submit","segments":[[3,"a",5]]}'
