@@ -13,8 +13,8 @@
  *
  * One thread does everything, one command after another, on the smallest cache: outcomes
  * and tables are functions of the commands alone.  What came to nothing is left out, and
- * what was promoted is given as an ordinary step where it took effect.  So all streams are
- * there to be read when the step comes, which is looked at while it is issued.
+ * what was promoted is given as an ordinary step where it took effect.  So all streams
+ * are there to be read when the step comes, which is looked at while it is issued.
  */
 struct rerun {
 	const struct cmd_shared *shared;
@@ -34,7 +34,7 @@ static bool give_up(struct rerun *rerun, const char *why)
 	return false;
 }
 
-/* ------------------------------------------------------------------ the streams before */
+/* ------------------------------------------------------------ the streams before */
 
 static bool read_stream(struct rerun *rerun, int32_t batch, int32_t label)
 {

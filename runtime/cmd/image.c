@@ -210,8 +210,8 @@ static bool is_page(const struct cmd_image *image, int32_t page)
 	return page >= 0 && page < image->num_pages;
 }
 
-/* A copy at the end of a list.  What an earlier one of the list fills stands for where its
- * bytes are before the list. */
+/* A copy at the end of a list.  What an earlier one of the list fills stands for where
+ * its bytes are before the list. */
 static void copy(struct cmd_image *image, struct cmd_image_copies *copies, int32_t source,
                  int32_t target, int32_t tokens)
 {

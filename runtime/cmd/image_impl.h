@@ -3,8 +3,8 @@
 #define QUIRE_RUNTIME_CMD_IMAGE_IMPL_H
 /*
  * What one step makes of the streams of its requests, worked out again as
- * docs/trace-format.md puts it, one page after another, from the streams before it and the
- * pages that it took.  Slow, and of nothing that the planner counts.
+ * docs/trace-format.md puts it, one page after another, from the streams before it and
+ * the pages that it took.  Slow, and of nothing that the planner counts.
  *
  * Owners: without a prefix index only forks share pages, so all owners of a page are
  * streams of one request.
@@ -80,20 +80,21 @@ struct cmd_image {
 	int32_t num_pages;  /* of the pool */
 	uint64_t *requests; /* [num_requests], as they first appear in the segments */
 	int32_t num_requests;
-	int32_t *batch_of;                /* [segments]: place of its request */
-	struct cmd_image_stream *streams; /* [num_requests][labels], before the step: the
-	                                   * caller's to fill, pages from cmd_image_alloc */
-	const int32_t *taken;             /* lent */
+	int32_t *batch_of; /* [segments]: place of its request */
+	/* [num_requests][labels], before the step: the caller's to fill, with pages from
+	 * cmd_image_alloc. */
+	struct cmd_image_stream *streams;
+	const int32_t *taken; /* lent */
 	int32_t num_taken;
 	struct cmd_image_take *takes; /* [num_takes]: how many it should have taken */
 	int32_t num_takes;
 	int32_t takes_room;
 	struct cmd_image_copies pre, post;
 	struct cmd_image_view *views; /* [segments] */
-	int32_t *
-		copy_of; /* [num_pages]: place in its list of the copy onto a page, or -1 */
-	void *blocks;    /* all memory, freed at the end */
-	bool failed;     /* memory ran out */
+	/* [num_pages]: place in its list of the copy onto a page, or -1. */
+	int32_t *copy_of;
+	void *blocks; /* all memory, freed at the end */
+	bool failed;  /* memory ran out */
 };
 
 /* A step whose labels are noted.  false: no memory; end it all the same. */

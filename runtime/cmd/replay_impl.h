@@ -199,8 +199,8 @@ enum quire_status cmd_run_wait(struct cmd_run *run, uint64_t ticket,
 /* Wait until all pages given up have gone back. */
 void cmd_run_rest(struct cmd_run *run);
 
-/* Was the command refused for a reason that is not in the trace, when it was recorded?  It
- * has no effect here either. */
+/* Was the command refused for a reason that is not in the trace, when it was recorded?
+ * It has no effect here either. */
 bool cmd_is_left_out(const struct quire_trace_record *record);
 
 /* Is it left out of this run, or refused as far as the record goes? */

@@ -114,15 +114,15 @@ static int make_shape(const struct cmd_rig_wants *wants,
 
 /* ------------------------------------------------------------------ config */
 
-/* So many commands wait behind a held step, as far as their rows take a bounded room.  Cells
- * of a much longer queue would be cold whenever they are used again. */
+/* So many commands wait behind a held step, as far as their rows take a bounded room.
+ * Cells of a much longer queue would be cold whenever they are used again. */
 static int32_t commands_max(int64_t rows_max)
 {
 	return QUEUED_ROWS / rows_max < QUEUED_MAX ? QUEUED_MIN : QUEUED_MAX;
 }
 
 /* The width of the engine's block table refuses steps (LIMIT), so the runtime gets one of
- * that width, though nobody reads it; where table_pages is not more, that refuses first. */
+ * that width, though nobody reads it; where table_pages is not more, that one refuses. */
 static int64_t block_width(const struct quire_trace_header *header)
 {
 	return header->row_pages_max < header->table_pages_max ? header->row_pages_max

@@ -41,7 +41,7 @@ void cmd_ring_put(struct cmd_ring *ring, uint64_t key, const int32_t *pages, int
 	atomic_store_explicit(&ring->put, list->end, memory_order_relaxed);
 }
 
-/* The list of a key, if it was kept.  Key 0 is nobody's, and that of places never used. */
+/* The list of a key, if it was kept.  Key 0 is that of places never used. */
 static const struct cmd_ring_list *find(const struct cmd_ring *ring, uint64_t key)
 {
 	const struct cmd_ring_list *list = &ring->lists[key % CMD_RING_KEYS];

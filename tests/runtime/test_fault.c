@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the quire command tells: one line for a fault, and of several threads' faults one. */
+/* What the quire command tells: one line for a fault, one fault of several threads. */
 #include "config.h"
 
 #include "runtime/cmd/cmd_impl.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Lists of pages on their way: kept in order, refused when there is no room, never written
- * over before they are ended; a thread puts while another gets. */
+/* Lists of pages on their way: kept in order, refused when there is no room, never
+ * written over before they are ended; a thread puts while another gets. */
 #include "config.h"
 
 #include "runtime/cmd/ring_impl.h"
