@@ -57,8 +57,7 @@ struct quire_slot_limits {
 	int64_t tables_max;  /* 1..QUIRE_TABLES_MAX */
 	int64_t rows_max;    /* 1..QUIRE_ROWS_MAX */
 	int64_t tokens_max;  /* 1..QUIRE_TOKENS_MAX */
-	int64_t pages_max;   /* entries of kv_indices, 1..2^31-1; 0: no kv_indices, as the
-	                      * block table has the pages */
+	int64_t pages_max;   /* of kv_indices, 1..2^31-1; 0: the block table has them */
 	int64_t block_width; /* pages of one block table row; 0: no block table */
 	int64_t copies_max;  /* copies of forks and first writes, 0..QUIRE_PAGES_MAX */
 	int64_t work_max;    /* page copies of the built-in work, 0..QUIRE_WORK_MAX */
@@ -104,20 +103,19 @@ struct quire_table {
 	int32_t pages;
 	int32_t bucket_rows; /* ... and with padding (without a bucket: the same) */
 	int32_t bucket_tokens;
-	int32_t *qo_indptr;        /* [bucket_rows + 1] */
-	int32_t *kv_indptr;        /* [bucket_rows + 1] */
-	int32_t *kv_indices;       /* [pages] or NULL */
-	int32_t *kv_last_page_len; /* [bucket_rows] */
-	int32_t *last_token;       /* [bucket_rows] */
-	int32_t *slot_page;        /* [bucket_tokens] */
-	int32_t *slot_offset;      /* [bucket_tokens] */
-	int32_t *position;         /* [bucket_tokens] */
-	int64_t *row_request;      /* [bucket_rows] */
-	uint64_t *row_tag;         /* [bucket_rows] */
-	int32_t *row_label;        /* [bucket_rows] */
-	int32_t *block_table;      /* [bucket_rows, block_width] or NULL */
-	struct quire_block_row
-		*block_rows; /* [rows_max], host only; NULL without a block table */
+	int32_t *qo_indptr;                 /* [bucket_rows + 1] */
+	int32_t *kv_indptr;                 /* [bucket_rows + 1] */
+	int32_t *kv_indices;                /* [pages] or NULL */
+	int32_t *kv_last_page_len;          /* [bucket_rows] */
+	int32_t *last_token;                /* [bucket_rows] */
+	int32_t *slot_page;                 /* [bucket_tokens] */
+	int32_t *slot_offset;               /* [bucket_tokens] */
+	int32_t *position;                  /* [bucket_tokens] */
+	int64_t *row_request;               /* [bucket_rows] */
+	uint64_t *row_tag;                  /* [bucket_rows] */
+	int32_t *row_label;                 /* [bucket_rows] */
+	int32_t *block_table;               /* [bucket_rows, block_width] or NULL */
+	struct quire_block_row *block_rows; /* [rows_max]; NULL: no block table */
 };
 
 struct quire_plan {
@@ -138,11 +136,13 @@ struct quire_plan {
 	int32_t *copy_end;
 	void *user; /* user_bytes of the host half, for the on_plan callback */
 	int64_t user_bytes;
-	char *host;   /* start of the host half */
-	char *device; /* start of the device half */
-	const char (
-		*label_names)[QUIRE_LABEL_BYTES]; /* by label id; lent by the runtime */
+	char *host;                                   /* start of the host half */
+	char *device;                                 /* start of the device half */
+	const char (*label_names)[QUIRE_LABEL_BYTES]; /* by label id; lent */
 	struct quire_table tables[QUIRE_TABLES_MAX];
+	/* The pages that the step took, in take order; during on_plan only. */
+	const int32_t *taken;
+	int32_t num_taken;
 };
 
 /* One row before it is in a table: the stream as this step leaves it (before commit). */

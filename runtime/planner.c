@@ -474,6 +474,8 @@ static bool plan_step(struct quire_runtime *rt)
 	    (!speculative && !quire_entries_have_room(&rt->entries)))
 		return wait_on(rt, &planner->slot_wait_ns);
 	hold(rt, cell, quire_carry_out(rt, cell, slot));
+	slot->plan.taken = planner->pages;
+	slot->plan.num_taken = (int32_t)planner->need;
 	if (rt->config.on_plan != NULL &&
 	    rt->config.on_plan(rt->config.on_plan_argument, &slot->plan) != QUIRE_OK) {
 		quire_runtime_fail_step(rt, cell->ticket, QUIRE_CALLBACK, "on_plan");

@@ -10,6 +10,7 @@
 #include <quire/runtime/status.h>
 
 #include <argp.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -81,6 +82,14 @@ __attribute__((format(printf, 3, 4))) void cmd_tell(const char *file, int64_t li
 /* The same for a refusal of the library, whose line it takes; answers CMD_BAD. */
 int cmd_tell_refusal(const char *file, const struct quire_refusal *refusal);
 
+/* Of threads that do the same, where the first fault ends all: only one is told. */
+struct cmd_gate {
+	atomic_flag told; /* ATOMIC_FLAG_INIT */
+};
+
+/* From here on the calling thread tells through a gate; NULL: freely, as at the start. */
+void cmd_tell_through(struct cmd_gate *gate);
+
 /* ------------------------------------------------------------------ input.c */
 
 /* A file to read, perhaps twice: what can be read once only is copied first. */
@@ -125,6 +134,10 @@ void cmd_report_text(struct cmd_report *report, const char *key, const char *lab
 /* Counts by name, those above 0. */
 void cmd_report_kinds(struct cmd_report *report, const char *key, const char *label,
                       const char *const *names, const int64_t *counts, int32_t n);
+/* What follows goes into an object of JSON's by that name, until it is ended: one inside
+ * the report, no further ones inside that. */
+void cmd_report_begin(struct cmd_report *report, const char *key);
+void cmd_report_end(struct cmd_report *report);
 /* Print it to @file and end it.  CMD_DONE; CMD_BAD: no memory or not written, told. */
 int cmd_report_print(struct cmd_report *report, FILE *file, bool json);
 /* End it without printing; NULL is a no-op. */

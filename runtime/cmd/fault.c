@@ -8,6 +8,13 @@
 
 #define TEXT_BYTES 1024
 
+static _Thread_local struct cmd_gate *gate_of_thread;
+
+void cmd_tell_through(struct cmd_gate *gate)
+{
+	gate_of_thread = gate;
+}
+
 /* Bytes of a file or of its name: one line stays one line. */
 static void keep_one_line(char *text)
 {
@@ -22,6 +29,8 @@ void cmd_tell(const char *file, int64_t line, const char *format, ...)
 	char text[TEXT_BYTES], name[TEXT_BYTES];
 	va_list arguments;
 
+	if (gate_of_thread != NULL && atomic_flag_test_and_set(&gate_of_thread->told))
+		return;
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);

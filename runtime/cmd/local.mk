@@ -7,16 +7,27 @@ quire_SOURCES = \
 	%D%/check.c \
 	%D%/check_impl.h \
 	%D%/cmd_impl.h \
+	%D%/compare.c \
 	%D%/content.c \
 	%D%/content_impl.h \
+	%D%/divergence.c \
+	%D%/divergence_impl.h \
+	%D%/explain.c \
 	%D%/fates.c \
 	%D%/fates_impl.h \
 	%D%/fault.c \
+	%D%/image.c \
+	%D%/image_impl.h \
 	%D%/import.c \
 	%D%/info.c \
 	%D%/input.c \
+	%D%/jobs.c \
 	%D%/main.c \
+	%D%/marks.c \
+	%D%/marks_impl.h \
 	%D%/options.c \
+	%D%/pace.c \
+	%D%/pass.c \
 	%D%/pattern.c \
 	%D%/pattern_impl.h \
 	%D%/progress.c \
@@ -24,6 +35,12 @@ quire_SOURCES = \
 	%D%/replay_impl.h \
 	%D%/report.c \
 	%D%/reread.c \
+	%D%/result.c \
+	%D%/result_impl.h \
+	%D%/rig.c \
+	%D%/rig_impl.h \
+	%D%/ring.c \
+	%D%/ring_impl.h \
 	%D%/run.c \
 	%D%/settle.c \
 	%D%/speculate.c \
@@ -37,6 +54,8 @@ quire_SOURCES = \
 	%D%/stress_run.c \
 	%D%/stress_work.c \
 	%D%/summary.c \
+	%D%/tables.c \
+	%D%/tables_impl.h \
 	%D%/verify.c \
 	%D%/walk.c
 quire_LDADD = libquire_core.la $(JANSSON_LIBS)

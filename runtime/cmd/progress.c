@@ -4,6 +4,7 @@
 #include "runtime/cmd/cmd_impl.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,6 +20,9 @@ static struct {
 	bool shown;
 } line;
 
+/* A fault of any thread takes the line away. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
 static int64_t now_ns(void)
 {
 	struct timespec now;
@@ -31,11 +35,13 @@ void cmd_progress_start(const char *what, const struct cmd_common *common)
 {
 	bool wanted = !common->quiet && !common->json && isatty(STDERR_FILENO);
 
+	pthread_mutex_lock(&lock);
 	line.what = wanted ? what : NULL;
 	line.next_ns = now_ns() + SHOW_NS;
+	pthread_mutex_unlock(&lock);
 }
 
-void cmd_progress_show(int64_t done, int64_t of)
+static void show(int64_t done, int64_t of)
 {
 	int64_t now;
 
@@ -52,10 +58,19 @@ void cmd_progress_show(int64_t done, int64_t of)
 		fprintf(stderr, "\r%s %" PRId64 "\033[K", line.what, done);
 }
 
+void cmd_progress_show(int64_t done, int64_t of)
+{
+	pthread_mutex_lock(&lock);
+	show(done, of);
+	pthread_mutex_unlock(&lock);
+}
+
 void cmd_progress_end(void)
 {
+	pthread_mutex_lock(&lock);
 	if (line.shown)
 		fputs("\r\033[K", stderr);
 	line.shown = false;
 	line.what = NULL;
+	pthread_mutex_unlock(&lock);
 }

@@ -15,6 +15,7 @@
 /* Both forms are made as the numbers come; failed: memory ran out on the way. */
 struct cmd_report {
 	json_t *object;
+	json_t *inner; /* what is filled now, when it is one inside; otherwise NULL */
 	FILE *lines;
 	char *text;
 	size_t text_bytes;
@@ -44,8 +45,10 @@ undo_none:
 static void put(struct cmd_report *report, const char *key, json_t *value,
                 const char *label, const char *text)
 {
+	json_t *object = report->inner != NULL ? report->inner : report->object;
+
 	if (key != NULL)
-		report->failed |= json_object_set_new(report->object, key, value) != 0;
+		report->failed |= json_object_set_new(object, key, value) != 0;
 	else
 		json_decref(value);
 	if (label != NULL)
@@ -121,6 +124,19 @@ void cmd_report_kinds(struct cmd_report *report, const char *key, const char *la
 			                         counts[i], names[i]);
 	}
 	put(report, key, object, label, text);
+}
+
+void cmd_report_begin(struct cmd_report *report, const char *key)
+{
+	json_t *object = json_object();
+
+	put(report, key, object, NULL, NULL);
+	report->inner = object; /* NULL: no memory, and the report failed */
+}
+
+void cmd_report_end(struct cmd_report *report)
+{
+	report->inner = NULL;
 }
 
 int cmd_report_print(struct cmd_report *report, FILE *file, bool json)

@@ -12,9 +12,6 @@
 /* What a thread sleeps that cannot be woken: the library's threads are at work. */
 #define IDLE_NS 20000
 
-/* What one that drives all sleeps at most: whatever moves next wakes it. */
-#define DRIVE_NS 1000000
-
 /* Sleeps of cmd_run_rest before it gives up on a runtime that does not come to rest. */
 #define RESTS_MAX 100000
 
@@ -27,16 +24,6 @@ static void doze(void)
 	nanosleep(&time, NULL);
 }
 
-static void drive(struct cmd_run *run)
-{
-	uint32_t value = quire_runtime_idle_value(run->runtime);
-	bool moved = quire_planner_poll(run->runtime);
-
-	moved |= quire_executor_poll(run->runtime);
-	if (!moved)
-		(void)quire_runtime_idle(run->runtime, value, quire_now_ns() + DRIVE_NS);
-}
-
 enum quire_status cmd_run_wait(struct cmd_run *run, uint64_t ticket,
                                enum quire_stage stage, struct quire_outcome *outcome_out)
 {
@@ -47,7 +34,7 @@ enum quire_status cmd_run_wait(struct cmd_run *run, uint64_t ticket,
 		                          outcome_out);
 	while ((status = quire_runtime_wait(run->runtime, ticket, stage, 0,
 	                                    outcome_out)) == QUIRE_TIMEOUT)
-		drive(run);
+		cmd_rig_drive(run->runtime);
 	return status;
 }
 
@@ -64,7 +51,7 @@ int cmd_run_give(struct cmd_run *run, const struct quire_command *command,
 		while ((status = quire_runtime_try_command(run->runtime, command,
 		                                           &pending->ticket, got)) ==
 		       QUIRE_AGAIN)
-			drive(run);
+			cmd_rig_drive(run->runtime);
 	if (status != QUIRE_HELD)
 		return CMD_DONE;
 	cmd_tell(run->file, pending->line,
@@ -84,7 +71,7 @@ void cmd_run_rest(struct cmd_run *run)
 		    stats.steps_retired == stats.steps_planned)
 			return;
 		if (run->options->caller)
-			drive(run);
+			cmd_rig_drive(run->runtime);
 		else
 			doze();
 	}
@@ -109,21 +96,50 @@ static bool may_have_been_again(const struct quire_trace_record *record)
 	       (record->command.step->flags & flags) == flags;
 }
 
-bool cmd_run_is_left_out(const struct quire_trace_record *record)
+/* Refusals that hang on time, or on the machine. */
+static bool is_of_its_run(enum quire_status status)
 {
-	enum quire_status status = record->outcome.status;
+	return status == QUIRE_AGAIN || status == QUIRE_HELD ||
+	       status == QUIRE_WOULD_BLOCK || status == QUIRE_TIMEOUT ||
+	       status == QUIRE_DEVICE || status == QUIRE_CALLBACK ||
+	       status == QUIRE_CANCELLED;
+}
 
+bool cmd_is_left_out(const struct quire_trace_record *record)
+{
 	return record->has_outcome && !is_decision(record->command.kind) &&
-	       (status == QUIRE_AGAIN || status == QUIRE_HELD ||
-	        status == QUIRE_WOULD_BLOCK || status == QUIRE_TIMEOUT ||
+	       (is_of_its_run(record->outcome.status) || record->outcome.is_outside ||
 	        may_have_been_again(record));
+}
+
+/* A step that the recorded pool was too small for says nothing of another one: it may fit
+ * here, and must have no effect all the same. */
+static bool is_left_out(const struct cmd_run *run,
+                        const struct quire_trace_record *record)
+{
+	return cmd_is_left_out(record) || (run->is_logical && record->has_outcome &&
+	                                   record->outcome.status == QUIRE_NO_PAGES);
+}
+
+/* Does the command have to come out as on record? */
+static bool compares(const struct cmd_run *run, const struct quire_trace_record *record)
+{
+	return run->compares && record->has_outcome && record->line >= run->options->from;
 }
 
 bool cmd_run_is_refused(const struct cmd_run *run,
                         const struct quire_trace_record *record)
 {
-	return cmd_run_is_left_out(record) || (run->compares && record->has_outcome &&
-	                                       record->outcome.status != QUIRE_OK);
+	return is_left_out(run, record) ||
+	       (compares(run, record) && record->outcome.status != QUIRE_OK);
+}
+
+/* Are enough commands on their way, or enough pages of them? */
+static bool is_ahead(const struct cmd_run *run)
+{
+	return run->tail - run->cursor >= CMD_WINDOW ||
+	       (run->taken != NULL &&
+	        (cmd_ring_is_tight(run->taken) || cmd_ring_is_tight(run->wanted)));
 }
 
 /* Room for one more; some way ahead of what is settled. */
@@ -131,8 +147,7 @@ static int make_room(struct cmd_run *run)
 {
 	int code = CMD_DONE;
 
-	while (code == CMD_DONE && run->tail - run->cursor >= CMD_WINDOW &&
-	       cmd_run_can_settle(run))
+	while (code == CMD_DONE && is_ahead(run) && cmd_run_can_settle(run))
 		code = cmd_run_settle(run);
 	if (code == CMD_DONE && run->tail - run->head == CMD_PENDING)
 		code = cmd_run_settle_all(run);
@@ -168,20 +183,43 @@ static int give_command(struct cmd_run *run, const struct quire_trace_record *re
 	return give_ordinary(run, command, pending);
 }
 
+static void make_pending(const struct cmd_run *run,
+                         const struct quire_trace_record *record,
+                         struct cmd_pending *pending)
+{
+	*pending = (struct cmd_pending){
+		.line = record->line,
+		.kind = record->command.kind,
+		.has_expected = record->has_outcome,
+		.expected = record->outcome,
+		.is_left_out = is_left_out(run, record),
+		.is_compared = compares(run, record),
+	};
+	pending->expected.pages = NULL; /* lent; they are kept elsewhere */
+}
+
+/* The command is on its way, or what it comes to is known. */
+static void put_pending(struct cmd_run *run, const struct quire_trace_record *record,
+                        const struct cmd_pending *pending)
+{
+	if (pending->batch != NULL)
+		cmd_check_given(run->check, pending->batch, run->tail,
+		                pending->is_compared);
+	if (run->taken != NULL && record->outcome.has_pages)
+		cmd_ring_put(run->wanted, run->tail + 1, record->outcome.pages,
+		             record->outcome.num_pages);
+	*cmd_run_pending(run, run->tail++) = *pending;
+}
+
 /* Give one command, or what it comes to when it is not given. */
 static int give_record(struct cmd_run *run, const struct quire_trace_record *record)
 {
 	struct quire_command command = record->command;
 	struct quire_step step = {.num_segments = 0};
-	struct cmd_pending pending = {
-		.line = record->line,
-		.kind = command.kind,
-		.has_expected = record->has_outcome,
-		.expected = record->outcome,
-		.is_left_out = cmd_run_is_left_out(record),
-	};
+	struct cmd_pending pending;
 	int code = CMD_DONE;
 
+	make_pending(run, record, &pending);
 	if (command.kind == QUIRE_COMMAND_SUBMIT) {
 		step = *command.step;
 		/* Time decided when it was recorded: AGAIN is left out, all else
@@ -195,37 +233,108 @@ static int give_record(struct cmd_run *run, const struct quire_trace_record *rec
 		code = make_room(run);
 	if (code == CMD_DONE)
 		code = give_command(run, record, &command, &pending);
-	if (code != CMD_DONE) {
+	if (code == CMD_DONE)
+		put_pending(run, record, &pending);
+	else
 		cmd_batch_free(pending.batch);
+	return code;
+}
+
+/* ------------------------------------------------------------------ all of it */
+
+/* --from is reached: what was before does not count.  Where nothing is held it has all
+ * come to rest. */
+static int begin(struct cmd_run *run)
+{
+	int code = cmd_run_settle_all(run);
+
+	if (code != CMD_DONE)
 		return code;
-	}
-	if (pending.batch != NULL)
-		cmd_check_given(run->check, pending.batch, run->tail,
-		                run->compares && record->has_outcome);
-	*cmd_run_pending(run, run->tail++) = pending;
+	if (run->cursor == run->tail)
+		cmd_run_rest(run);
+	quire_runtime_stats(run->runtime, &run->before);
+	if (run->check != NULL)
+		cmd_check_counts(run->check, &run->checked_before);
+	run->first = run->tail;
+	run->start_ns = quire_now_ns();
+	run->is_begun = true;
 	return CMD_DONE;
+}
+
+/* The next command of those asked for; QUIRE_END: there are no more. */
+static enum quire_status next(struct cmd_run *run, struct quire_trace_record *record)
+{
+	const struct cmd_replay_options *options = run->options;
+	struct quire_refusal *refusal = &run->damage.refusal;
+	enum quire_status status = quire_trace_next(run->reader, record, refusal);
+
+	if (status != QUIRE_OK && status != QUIRE_END) {
+		run->damage.found = true;
+		snprintf(run->damage.text, sizeof(run->damage.text), "%s", refusal->what);
+		refusal->what = run->damage.text;
+		return QUIRE_END;
+	}
+	if (status == QUIRE_OK && options->to != 0 && record->line > options->to) {
+		run->is_cut = true;
+		return QUIRE_END;
+	}
+	return status;
+}
+
+/* One command, at its time. */
+static int give_next(struct cmd_run *run, const struct quire_trace_record *record)
+{
+	int64_t done, of;
+	int code = CMD_DONE;
+
+	if (atomic_load_explicit(&run->shared->stop, memory_order_relaxed))
+		return CMD_FAILED; /* another job told why */
+	if (!run->is_begun && record->line >= run->options->from)
+		code = begin(run);
+	if (code == CMD_DONE && run->is_begun && run->options->recorded)
+		code = cmd_pace(run, record);
+	if (code == CMD_DONE)
+		code = give_record(run, record);
+	if (run->is_shown) {
+		quire_trace_position(run->reader, &done, &of);
+		cmd_progress_show(done, of);
+	}
+	return code;
+}
+
+/* A part of the trace does not say what becomes of the steps that are open where it ends:
+ * their outcomes on record may be of later fates. */
+static void leave_open_uncompared(struct cmd_run *run)
+{
+	for (uint64_t i = run->head; i < run->tail; i++) {
+		struct cmd_pending *pending = cmd_run_pending(run, i);
+
+		if (pending->fate != NULL && !pending->fate->is_final)
+			pending->is_compared = false;
+	}
 }
 
 int cmd_run_all(struct cmd_run *run)
 {
 	struct quire_trace_record record;
-	struct quire_refusal refusal;
-	int64_t done, of;
+	int64_t last = 1;
+	int code = CMD_DONE;
 
-	for (;;) {
-		enum quire_status status =
-			quire_trace_next(run->reader, &record, &refusal);
-		int code;
-
-		if (status == QUIRE_END)
-			break;
-		if (status != QUIRE_OK)
-			return cmd_tell_refusal(run->file, &refusal);
-		code = give_record(run, &record);
-		if (code != CMD_DONE)
-			return code;
-		quire_trace_position(run->reader, &done, &of);
-		cmd_progress_show(done, of);
+	if (run->options->from == 0)
+		code = begin(run);
+	while (code == CMD_DONE && next(run, &record) == QUIRE_OK) {
+		last = record.line;
+		code = give_next(run, &record);
 	}
+	if (code != CMD_DONE)
+		return code;
+	if (!run->is_begun && !run->damage.found) {
+		cmd_tell(run->file, 0,
+		         "--from %" PRId64 " is behind the last line, which is %" PRId64,
+		         run->options->from, last);
+		return CMD_BAD;
+	}
+	if (run->is_cut || run->damage.found)
+		leave_open_uncompared(run);
 	return cmd_run_abandon_all(run);
 }

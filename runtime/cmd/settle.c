@@ -7,8 +7,6 @@
 
 #include <inttypes.h>
 
-#define OUTCOME_BYTES 128
-
 static int64_t detail_of(const struct quire_refusal *refusal)
 {
 	if (refusal->status == QUIRE_NO_PAGES)
@@ -34,48 +32,6 @@ static int tell_failure(const struct cmd_run *run, int64_t line,
 	return CMD_FAILED;
 }
 
-static void describe(const struct quire_trace_outcome *outcome, bool digest, char *text)
-{
-	int used =
-		snprintf(text, OUTCOME_BYTES, "%s", quire_status_name(outcome->status));
-
-	if (outcome->detail != 0)
-		used += snprintf(text + used, OUTCOME_BYTES - (size_t)used, " %" PRId64,
-		                 outcome->detail);
-	if (digest && outcome->has_digest)
-		snprintf(text + used, OUTCOME_BYTES - (size_t)used,
-		         " with digest %016" PRIx64, outcome->digest);
-}
-
-static int compare(struct cmd_run *run, const struct cmd_pending *pending,
-                   const struct quire_trace_outcome *got)
-{
-	const struct quire_trace_outcome *expected = &pending->expected;
-	bool digests = expected->has_digest && got->has_digest;
-	char wanted_text[OUTCOME_BYTES], got_text[OUTCOME_BYTES];
-
-	if (!run->compares || !pending->has_expected)
-		return CMD_DONE;
-	if (got->status == expected->status && got->detail == expected->detail &&
-	    (!digests || got->digest == expected->digest)) {
-		run->compared++;
-		return CMD_DONE;
-	}
-	describe(expected, digests, wanted_text);
-	describe(got, digests, got_text);
-	cmd_tell(run->file, pending->line, "%s diverged: expected %s, got %s",
-	         cmd_kind_names[pending->kind], wanted_text, got_text);
-	run->diverged = true;
-	return CMD_FAILED;
-}
-
-int cmd_run_diverge(struct cmd_run *run, int64_t line, const char *what)
-{
-	cmd_tell(run->file, line, "%s", what);
-	run->diverged = true;
-	return CMD_FAILED;
-}
-
 static int record(struct cmd_run *run, const struct cmd_pending *pending,
                   const struct quire_trace_outcome *outcome)
 {
@@ -90,6 +46,11 @@ static int record(struct cmd_run *run, const struct cmd_pending *pending,
 	again.base = pending->base;
 	again.has_outcome = true;
 	again.outcome = *outcome;
+	if (run->taken != NULL)
+		again.outcome.pages = cmd_ring_get(run->taken, pending->ticket,
+		                                   &again.outcome.num_pages);
+	again.outcome.has_pages = run->taken != NULL && again.outcome.pages != NULL &&
+	                          outcome->status == QUIRE_OK;
 	if (quire_trace_write(run->record, &again, &refusal) != QUIRE_OK)
 		return cmd_tell_refusal(run->options->record, &refusal);
 	return CMD_DONE;
@@ -104,7 +65,7 @@ static bool is_open(const struct cmd_pending *pending)
 }
 
 /* What the runtime says of a command in the end. */
-static int ask(struct cmd_run *run, const struct cmd_pending *pending,
+static int ask(struct cmd_run *run, struct cmd_pending *pending,
                struct quire_outcome *outcome_out)
 {
 	enum quire_status status;
@@ -120,6 +81,8 @@ static int ask(struct cmd_run *run, const struct cmd_pending *pending,
 	}
 	if (is_failure(outcome_out->refusal.status))
 		return tell_failure(run, pending->line, &outcome_out->refusal);
+	pending->got = outcome_out->refusal;
+	pending->step = outcome_out->step;
 	if (pending->fate != NULL && outcome_out->refusal.status != QUIRE_ABANDONED &&
 	    outcome_out->base != pending->base_ticket)
 		return cmd_run_diverge(run, pending->line,
@@ -129,7 +92,7 @@ static int ask(struct cmd_run *run, const struct cmd_pending *pending,
 }
 
 /* What became of a command, in the words of a trace. */
-static int conclude(struct cmd_run *run, const struct cmd_pending *pending,
+static int conclude(struct cmd_run *run, struct cmd_pending *pending,
                     struct quire_trace_outcome *got)
 {
 	struct quire_outcome outcome;
@@ -144,7 +107,7 @@ static int conclude(struct cmd_run *run, const struct cmd_pending *pending,
 	}
 	if (pending->is_left_out) {
 		*got = pending->expected;
-		got->has_digest = false;
+		got->has_digest = got->has_pages = false;
 		return CMD_DONE;
 	}
 	*got = (struct quire_trace_outcome){
@@ -177,6 +140,37 @@ bool cmd_run_can_settle(struct cmd_run *run)
 	return !pending->is_planned;
 }
 
+/* What the run comes to, from --from on. */
+static void count(struct cmd_run *run, const struct cmd_pending *pending,
+                  const struct quire_trace_outcome *got)
+{
+	struct cmd_result *result = &run->result;
+
+	if (!run->is_begun || run->head < run->first)
+		return;
+	result->commands++;
+	result->left_out += pending->is_left_out;
+	result->statuses[got->status]++;
+	result->digest = quire_run_digest_add(result->digest, got->status, got->detail,
+	                                      got->has_digest ? got->digest : 0);
+}
+
+/* Its lists of pages are done with; another run up to here leaves out what came to
+ * nothing. */
+static int forget(struct cmd_run *run, const struct cmd_pending *pending,
+                  const struct quire_trace_outcome *got)
+{
+	if (run->taken != NULL) {
+		cmd_ring_end(run->wanted, run->head + 1);
+		cmd_ring_end(run->taken, pending->ticket);
+	}
+	if (got->status != QUIRE_ABANDONED || !run->compares ||
+	    cmd_marks_add(&run->abandoned, run->head))
+		return CMD_DONE;
+	cmd_tell(NULL, 0, "no memory for a replay");
+	return CMD_BAD;
+}
+
 /* Close the oldest command. */
 static int close_oldest(struct cmd_run *run)
 {
@@ -187,15 +181,15 @@ static int close_oldest(struct cmd_run *run)
 	if (pending->is_unclosed)
 		code = conclude(run, pending, got);
 	if (code == CMD_DONE)
-		code = compare(run, pending, got);
+		code = cmd_compare(run, pending, got);
 	if (code == CMD_DONE)
 		code = record(run, pending, got);
+	if (code == CMD_DONE)
+		code = forget(run, pending, got);
 	if (code != CMD_DONE)
 		return code;
+	count(run, pending, got);
 	run->head++;
-	run->statuses[got->status]++;
-	run->digest = quire_run_digest_add(run->digest, got->status, got->detail,
-	                                   got->has_digest ? got->digest : 0);
 	return CMD_DONE;
 }
 

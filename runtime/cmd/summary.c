@@ -6,9 +6,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-static void report_runtime(struct cmd_report *report,
-                           const struct quire_runtime_stats *stats)
+static void report_runtime(struct cmd_report *report, const struct cmd_shared *shared,
+                           const struct cmd_total *total)
 {
+	const struct quire_runtime_stats *stats = &total->sum.stats;
 	double busy_s = (double)stats->planner_busy_ns / 1e9;
 	double run_ns = (double)stats->executor_run_ns;
 
@@ -16,10 +17,15 @@ static void report_runtime(struct cmd_report *report,
 	                 (int64_t)stats->pages_taken);
 	cmd_report_count(report, "pages_given", "pages given back",
 	                 (int64_t)stats->pages_given);
-	cmd_report_count(report, "pages_peak", "pages at the peak", stats->pages_peak);
-	cmd_report_time(report, "plan_median_ns", "plan of a step, median",
-	                stats->plan_median_ns);
-	cmd_report_time(report, "plan_p99_ns", "plan of a step, p99", stats->plan_p99_ns);
+	/* These are of all that ran, and would count what was before --from. */
+	if (shared->options->from == 0) {
+		cmd_report_count(report, "pages_peak", "pages at the peak",
+		                 stats->pages_peak);
+		cmd_report_time(report, "plan_median_ns", "plan of a step, median",
+		                cmd_total_median_ns(total));
+		cmd_report_time(report, "plan_p99_ns", "plan of a step, p99",
+		                stats->plan_p99_ns);
+	}
 	cmd_report_time(report, "planner_busy_ns", "planner busy",
 	                stats->planner_busy_ns);
 	cmd_report_real(report, "takes_per_planner_second", "pages per planner's s",
@@ -28,65 +34,95 @@ static void report_runtime(struct cmd_report *report,
 	                 run_ns > 0 ? (double)stats->executor_wait_ns / run_ns : 0);
 }
 
-static void report_run(struct cmd_report *report, const struct cmd_run *run)
+/* What recorded outcomes were compared with. */
+static const char *compared_text(const struct cmd_shared *shared)
+{
+	if (!shared->options->verify)
+		return "nothing: --no-verify";
+	return shared->is_logical ? "statuses and details: the pool is not the trace's"
+	                          : "all that is on record";
+}
+
+static void report_compared(struct cmd_report *report, const struct cmd_shared *shared,
+                            const struct cmd_result *sum)
 {
 	const char *names[CMD_STATUSES];
 	int64_t refused[CMD_STATUSES];
-	char digest[20];
 
 	for (int32_t s = 0; s < CMD_STATUSES; s++) {
 		names[s] = quire_status_name((enum quire_status)s);
-		refused[s] = s == QUIRE_OK ? 0 : run->statuses[s];
+		refused[s] = s == QUIRE_OK ? 0 : sum->statuses[s];
 	}
 	cmd_report_kinds(report, "refused", "refused", names, refused, CMD_STATUSES);
-	cmd_report_count(report, "compared", "outcomes as recorded", run->compared);
-	if (run->check != NULL) {
-		struct cmd_check_counts counts;
-
-		cmd_check_counts(run->check, &counts);
-		cmd_report_count(report, "checked_rows", "rows read and right",
-		                 counts.rows);
-		cmd_report_count(report, "checked_tokens", "tokens of them",
-		                 counts.tokens);
-	}
-	snprintf(digest, sizeof(digest), "%016" PRIx64, run->digest);
-	cmd_report_text(report, "digest", "digest",
-	                run->options->digests ? digest : NULL);
+	cmd_report_count(report, "left_out", "commands left out", sum->left_out);
+	cmd_report_text(report, "compares", "compared is", compared_text(shared));
+	cmd_report_count(report, "compared", "outcomes as recorded", sum->compared);
+	if (sum->pages_compared > 0)
+		cmd_report_count(report, "pages_compared", "their pages, too",
+		                 sum->pages_compared);
+	if (sum->pages_missed > 0)
+		cmd_report_count(report, "pages_not_kept", "their pages not kept",
+		                 sum->pages_missed);
 }
 
-int cmd_run_report(struct cmd_run *run, int64_t wall_ns, int code)
+static void report_numbers(struct cmd_report *report, const struct cmd_shared *shared,
+                           const struct cmd_total *total)
 {
-	const struct cmd_common *common = &run->options->common;
-	double wall_s = (double)wall_ns / 1e9;
-	const char *record = run->options->record;
+	const struct cmd_replay_options *options = shared->options;
+	const struct cmd_result *sum = &total->sum;
+	double wall_s = (double)sum->wall_ns / 1e9;
+	char digest[20];
+
+	cmd_report_text(report, "device", "device", options->device);
+	cmd_report_text(report, "layout", "layout", shared->header.layout);
+	cmd_report_text(report, "dtype", "dtype", shared->header.dtype);
+	if (options->jobs > 1)
+		cmd_report_count(report, "jobs", "jobs", options->jobs);
+	if (options->loops > 1)
+		cmd_report_count(report, "loops", "loops of each", options->loops);
+	cmd_report_count(report, "commands", "commands", sum->commands);
+	cmd_report_count(report, "steps", "steps", (int64_t)sum->stats.steps_planned);
+	cmd_report_count(report, "tokens", "tokens", (int64_t)sum->stats.tokens);
+	report_runtime(report, shared, total);
+	cmd_report_time(report, "wall_ns", "wall time", sum->wall_ns);
+	cmd_report_real(report, "steps_per_second", "steps per second",
+	                wall_s > 0 ? (double)sum->stats.steps_planned / wall_s : 0, "");
+	report_compared(report, shared, sum);
+	if (options->check) {
+		cmd_report_count(report, "checked_rows", "rows read and right",
+		                 sum->checked.rows);
+		cmd_report_count(report, "checked_tokens", "tokens of them",
+		                 sum->checked.tokens);
+	}
+	snprintf(digest, sizeof(digest), "%016" PRIx64, sum->digest);
+	cmd_report_text(report, "digest", "digest", options->digests ? digest : NULL);
+}
+
+int cmd_summary_print(const struct cmd_shared *shared, struct cmd_job *job, int code)
+{
+	const struct cmd_replay_options *options = shared->options;
+	const char *status = code == CMD_DONE ? "ok" : "failed";
 	/* Standard output may be the trace's. */
-	FILE *file = record != NULL && strcmp(record, "-") == 0 ? stderr : stdout;
-	struct quire_runtime_stats stats;
+	FILE *file = options->record != NULL && strcmp(options->record, "-") == 0
+	                     ? stderr
+	                     : stdout;
 	struct cmd_report *report;
 
-	if (code == CMD_BAD || (!common->json && (code != CMD_DONE || common->quiet)))
+	if (code == CMD_BAD ||
+	    (!options->common.json && (code != CMD_DONE || options->common.quiet)))
 		return code;
 	report = cmd_report_create();
 	if (report == NULL)
 		return CMD_BAD;
-	quire_runtime_stats(run->runtime, &stats);
-	cmd_report_text(report, "status", NULL,
-	                run->diverged      ? "diverged"
-	                : code == CMD_DONE ? "ok"
-	                                   : "failed");
-	cmd_report_text(report, "device", "device", run->options->device);
-	cmd_report_text(report, "layout", "layout",
-	                quire_trace_header(run->reader)->layout);
-	cmd_report_text(report, "dtype", "dtype", quire_trace_header(run->reader)->dtype);
-	cmd_report_count(report, "commands", "commands", (int64_t)run->head);
-	cmd_report_count(report, "steps", "steps", (int64_t)stats.steps_planned);
-	cmd_report_count(report, "tokens", "tokens", (int64_t)stats.tokens);
-	report_runtime(report, &stats);
-	cmd_report_time(report, "wall_ns", "wall time", wall_ns);
-	cmd_report_real(report, "steps_per_second", "steps per second",
-	                wall_s > 0 ? (double)stats.steps_planned / wall_s : 0, "");
-	report_run(report, run);
-	if (cmd_report_print(report, file, common->json) != CMD_DONE)
+	if (job->divergence.what != NULL)
+		status = "diverged";
+	else if (code == CMD_DONE && job->damage.found)
+		status = "damaged";
+	cmd_report_text(report, "status", NULL, status);
+	report_numbers(report, shared, &job->total);
+	if (job->divergence.what != NULL)
+		cmd_divergence_report(&job->divergence, report);
+	if (cmd_report_print(report, file, options->common.json) != CMD_DONE)
 		return CMD_BAD;
 	return code;
 }

@@ -97,17 +97,16 @@ int cmd_check_walk(struct cmd_check *check, const char *path)
 	struct quire_trace_reader *reader;
 	struct quire_trace_record record;
 	struct quire_refusal refusal;
-	enum quire_status status;
+	int64_t to = check->run->options->to;
 	int code = CMD_DONE;
 
 	if (quire_trace_open(path, &reader, &refusal) != QUIRE_OK)
 		return cmd_tell_refusal(check->run->file, &refusal);
 	check->streams.counting = true;
-	while (code == CMD_DONE &&
-	       (status = quire_trace_next(reader, &record, &refusal)) != QUIRE_END) {
-		if (status != QUIRE_OK)
-			code = cmd_tell_refusal(check->run->file, &refusal);
-		else if (!count_record(check, &record))
+	/* As far as the second walk will come: a trace that is damaged ends there. */
+	while (code == CMD_DONE && quire_trace_next(reader, &record, NULL) == QUIRE_OK &&
+	       (to == 0 || record.line <= to)) {
+		if (!count_record(check, &record))
 			code = cmd_check_refuse_memory();
 	}
 	quire_trace_close(reader);

@@ -228,6 +228,26 @@ TESTS += %D%/test_content
 %C%_test_content_LDADD = $(TEST_LIBS)
 %C%_test_content_CFLAGS = $(TEST_CFLAGS)
 
+check_PROGRAMS += %D%/test_fault
+TESTS += %D%/test_fault
+%C%_test_fault_SOURCES = %D%/test_fault.c runtime/cmd/fault.c runtime/cmd/progress.c
+%C%_test_fault_LDADD = $(TEST_LIBS)
+%C%_test_fault_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/test_ring
+TESTS += %D%/test_ring
+%C%_test_ring_SOURCES = %D%/test_ring.c runtime/cmd/ring.c
+%C%_test_ring_LDADD = $(TEST_LIBS)
+%C%_test_ring_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/test_tables
+TESTS += %D%/test_tables
+%C%_test_tables_SOURCES = %D%/test_tables.c runtime/cmd/divergence.c \
+	runtime/cmd/fault.c runtime/cmd/image.c runtime/cmd/progress.c \
+	runtime/cmd/report.c runtime/cmd/tables.c
+%C%_test_tables_LDADD = $(TEST_LIBS)
+%C%_test_tables_CFLAGS = $(TEST_CFLAGS)
+
 # The stress command over a broken pool, over the pool as it is, and over pools that are
 # built once more with small groups (tests/alloc/local.mk).
 stress_sources = \
@@ -268,11 +288,13 @@ cmd_tests = \
 	%D%/test_cmd_check.sh \
 	%D%/test_cmd_layouts.sh \
 	%D%/test_cmd_packed.sh \
+	%D%/test_cmd_parts.sh \
 	%D%/test_cuda_replay.sh \
 	%D%/test_cmd_refusals.sh \
 	%D%/test_cmd_speculative.sh \
 	%D%/test_cmd_stress.sh \
-	%D%/test_cmd_traces.sh
+	%D%/test_cmd_traces.sh \
+	%D%/test_cmd_verify.sh
 TESTS += $(cmd_tests)
 EXTRA_DIST += $(cmd_tests) %D%/cmd.sh
 
