@@ -2,8 +2,9 @@
 #ifndef QUIRE_PLANS_JSON_IMPL_H
 #define QUIRE_PLANS_JSON_IMPL_H
 /*
- * One line of JSON (RFC 8259), read strictly: every value that is asked for has a type and
- * a range, and a refusal names the line, the field, what would be right and what was there.
+ * One line of JSON (RFC 8259), read strictly: every value that is asked for has a type
+ * and a range, and a refusal names the line, the field, what would be right and what was
+ * there.
  *
  * A line is checked as a whole, in one pass, before anything of it is handed out: it is
  * UTF-8, an object, names stand once in an object, nothing nests deeper than
@@ -115,7 +116,7 @@ static inline bool quire_json_is(const struct quire_json_value *value,
 	return value != NULL && value->type == type;
 }
 
-/* quire_json_size - elements of an array, pairs of an object; otherwise, and for NULL, 0 */
+/* quire_json_size - elements of an array, pairs of an object; 0 of all else, and NULL */
 static inline uint32_t quire_json_size(const struct quire_json_value *value)
 {
 	return value != NULL && value->type >= QUIRE_JSON_ARRAY ? value->size : 0;

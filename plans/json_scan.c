@@ -226,7 +226,7 @@ static bool skip_digits(struct scan *scan)
 	return true;
 }
 
-/* A number that is no 64-bit integer, from its first byte; scan->at: behind its integer. */
+/* A number from @start that is no 64-bit integer; scan->at: behind its integer part. */
 static bool take_other_number(struct scan *scan, char *start)
 {
 	struct quire_json_value *value;

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <zstd.h>
 
-/* Traces repeat themselves at once, or never: of 90 MB of decode steps level 1 leaves 6 %,
- * level 3 takes as long and leaves 8 %. */
+/* Of 90 MB of decode steps level 1 leaves 6 %; level 3 takes as long and leaves 8 %. */
 #define LEVEL 1
 
 /* Bytes gathered before one write. */

@@ -12,8 +12,8 @@
 /* A file of such a name is compressed. */
 #define PACKED_SUFFIX ".zst"
 
-/* The most bytes of a segment, a page, a key; and of all else in a line: 16 names of combined
- * tables with 64 labels each and 256 labels of forks, each byte escaped to six. */
+/* The most bytes of a segment, a page, a key; and of all else in a line: 16 names of
+ * combined tables with 64 labels each, 256 labels of forks, each byte escaped to six. */
 #define SEGMENT_BYTES 240
 #define PAGE_BYTES    9
 #define KEY_BYTES     20

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reading a plan trace, from open to the last field of the last line, beside what jansson
- * needs to make trees of the same lines; and writing one.  One `name value unit ratio` line
- * each: MB of JSON a second, the median of the rounds, and the median of the rounds' ratios
+ * needs to make trees of the same lines; and writing one.  One `name value unit ratio`
+ * line each: MB of JSON a second, the median of the rounds, and that of the rounds' ratios
  * of times, below 1 where we are faster; 0 where there is nothing to compare with.
  */
 #include "config.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef QUIRE_TESTS_PLANS_FUZZ_INPUT_H
 #define QUIRE_TESTS_PLANS_FUZZ_INPUT_H
-/* Bytes as a file in memory, for readers that want a path; and demands that always hold. */
+/* Bytes as a file in memory, for readers that want a path; demands that always hold. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>

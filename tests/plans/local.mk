@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 check_PROGRAMS += \
+	%D%/fault_trace \
 	%D%/test_digest \
 	%D%/test_golden \
 	%D%/test_ideal \
@@ -13,6 +14,7 @@ check_PROGRAMS += \
 	%D%/test_trace_refused
 
 TESTS += \
+	%D%/fault_trace \
 	%D%/test_digest \
 	%D%/test_golden \
 	%D%/test_ideal \
@@ -24,6 +26,10 @@ TESTS += \
 	%D%/test_trace \
 	%D%/test_trace_packed \
 	%D%/test_trace_refused
+
+%C%_fault_trace_SOURCES = %D%/fault_trace.c tests/runtime/counting_malloc.h
+%C%_fault_trace_LDADD = $(TEST_LIBS)
+%C%_fault_trace_CFLAGS = $(TEST_CFLAGS)
 
 %C%_test_digest_SOURCES = %D%/test_digest.c %D%/random_plan.h
 %C%_test_digest_LDADD = $(TEST_LIBS)

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef QUIRE_TESTS_PLANS_SAME_RECORD_H
 #define QUIRE_TESTS_PLANS_SAME_RECORD_H
-/* Do two records of a plan trace say the same?  The line they stand in is not asked for. */
+/* Do two records of a plan trace say the same?  The lines they stand in may differ. */
 #include <quire/plans/trace.h>
 
 #include <string.h>
+
+/* A list of none has no memory. */
+static inline bool same_bytes(const void *a, const void *b, size_t size)
+{
+	return size == 0 || memcmp(a, b, size) == 0;
+}
 
 static inline bool same_text(const char *a, const char *b)
 {
@@ -100,8 +106,8 @@ static inline bool same_outcome(const struct quire_trace_outcome *a,
 	       (!a->has_digest || a->digest == b->digest) &&
 	       a->has_pages == b->has_pages &&
 	       (!a->has_pages || (a->num_pages == b->num_pages &&
-	                          memcmp(a->pages, b->pages,
-	                                 (size_t)a->num_pages * sizeof(*a->pages)) == 0));
+	                          same_bytes(a->pages, b->pages,
+	                                     (size_t)a->num_pages * sizeof(*a->pages))));
 }
 
 static inline bool same_prefix(const struct quire_trace_prefix *a,
@@ -110,7 +116,7 @@ static inline bool same_prefix(const struct quire_trace_prefix *a,
 	return a->tokens == b->tokens &&
 	       (a->tokens == 0 ||
 	        (a->num_keys == b->num_keys &&
-	         memcmp(a->keys, b->keys, (size_t)a->num_keys * sizeof(*a->keys)) == 0));
+	         same_bytes(a->keys, b->keys, (size_t)a->num_keys * sizeof(*a->keys))));
 }
 
 static inline bool same_times(const struct quire_trace_times *a,

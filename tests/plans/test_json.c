@@ -307,9 +307,9 @@ static bool same_tree(const struct quire_json_value *ours, json_t *theirs)
 	return at == quire_json_next(ours);
 }
 
-/* Where the two differ on purpose: jansson cannot have a name that holds a character zero,
- * nor a real number beyond a double, whose text is all that we keep.  (A byte zero, which
- * jansson drops behind a number, is in no line here; a test below has it.) */
+/* Where the two differ on purpose: jansson cannot have a name that holds a character
+ * zero, nor a real number beyond a double, whose text is all that we keep.  (A byte zero,
+ * which jansson drops behind a number, is in no line here; a test below has it.) */
 static bool differs_on_purpose(const json_error_t *error)
 {
 	return strstr(error->text, "NUL byte in object key") != NULL ||
@@ -391,6 +391,12 @@ static const struct {
 	{"{\"a\":\"\\ud800\\u0041\"}", "half of a surrogate pair at column 7"},
 	{"{\"a\":\"\xc3(\"}", "not UTF-8 at column 7"},
 	{"{\"\xff\":1}", "not UTF-8 at column 3"},
+	{"{\"\xc1\xbf\":1}", "not UTF-8 at column 3"},
+	{"{\"\xe0\x9f\xbf\":1}", "not UTF-8 at column 3"},
+	{"{\"\xed\xa0\x80\":1}", "not UTF-8 at column 3"},
+	{"{\"\xf0\x8f\xbf\xbf\":1}", "not UTF-8 at column 3"},
+	{"{\"\xf4\x90\x80\x80\":1}", "not UTF-8 at column 3"},
+	{"{\"\xf5\x80\x80\x80\":1}", "not UTF-8 at column 3"},
 	{"{\"a\":1} {", "nothing may stand behind it at column 9"},
 	{"{\"a\":1,\"b\":{\"c\":1,\"c\":2}}", "duplicate name \"c\" at column 20"},
 	{"{\"a\":1,\"\\u0061\":2}", "duplicate name \"a\" at column 9"},

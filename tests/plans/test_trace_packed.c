@@ -405,6 +405,41 @@ START_TEST(blocks_before_a_damaged_one_are_handed_out)
 }
 END_TEST
 
+/* The third block ends a line that is longer than the buffer at first, so there is no
+ * room for the rest of it, in which more lines lie; and then the file ends. */
+START_TEST(a_block_is_handed_out_to_its_end)
+{
+	static const size_t block_bytes = 131072, long_bytes = 390000;
+	char *text = malloc(4 * block_bytes), line[1024];
+	struct quire_refusal refusal;
+	char what[QUIRE_TRACE_NAME_BYTES];
+	size_t length = 0, size;
+	int64_t num = 0;
+	enum quire_status end;
+
+	memset(text, ' ', long_bytes);
+	for (int i = 0; length < 3 * block_bytes + 1000; i++) {
+		size = (size_t)put_line(line, sizeof(line), i);
+		memcpy(text + length, line, size);
+		length += size;
+		if (i == 1) { /* spaces behind its object */
+			text[length - 1] = ' ';
+			text[long_bytes - 1] = '\n';
+			length = long_bytes;
+		}
+		num += length <= 3 * block_bytes;
+	}
+	add_frame(text, length);
+	/* Header: magic, descriptor, four bytes of size. */
+	file.size = last_block(0, 9);
+	ck_assert_int_gt(num, 10);
+	ck_assert_int_eq(count(&end, &refusal, what), num - 1);
+	ck_assert_int_eq(end, QUIRE_FORMAT);
+	ck_assert_str_eq(what, "truncated: the ");
+	free(text);
+}
+END_TEST
+
 /* A frame of one raw block whose window is 2^@log bytes. */
 static enum quire_status open_window(int log, struct quire_refusal *refusal)
 {
@@ -495,6 +530,7 @@ int main(void)
 	tcase_add_test(cases, cut_at_any_byte_the_frames_before_stay_usable);
 	tcase_add_test(cases, no_flipped_bit_goes_unseen);
 	tcase_add_test(cases, blocks_before_a_damaged_one_are_handed_out);
+	tcase_add_test(cases, a_block_is_handed_out_to_its_end);
 	tcase_add_test(cases, a_window_has_a_bound);
 	tcase_add_test(cases, what_follows_a_frame_is_a_frame);
 	tcase_add_test(cases, request_traces_are_read_packed_too);
