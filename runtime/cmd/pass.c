@@ -4,6 +4,8 @@
 #include "runtime/cmd/replay_impl.h"
 #include "runtime/wake_impl.h"
 
+#include <quire/runtime/record.h>
+
 #include <stdlib.h>
 
 /* ------------------------------------------------------------------ run */
@@ -54,43 +56,89 @@ static int run_trace(struct cmd_run *run)
 	return code;
 }
 
-/* ------------------------------------------------------------------ record */
+/* ------------------------------------------------------------------ outcomes */
 
-/* The record is written from a second reading of the trace. */
-static int open_record(struct cmd_run *run)
+/* The trace is written again from a second reading of it. */
+static int open_outcomes(struct cmd_run *run)
 {
 	struct quire_trace_header header = *quire_trace_header(run->reader);
-	const char *record = run->options->record;
+	const char *outcomes = run->options->outcomes;
 	struct quire_refusal refusal;
 
-	if (record == NULL)
+	if (outcomes == NULL)
 		return CMD_DONE;
 	if (run->options->pages != 0)
 		header.num_pages = run->options->pages;
 	if (quire_trace_open(run->shared->path, &run->again, &refusal) != QUIRE_OK)
 		return cmd_tell_refusal(run->file, &refusal);
-	if (quire_trace_create(record, &header, &run->record, &refusal) != QUIRE_OK)
-		return cmd_tell_refusal(record, &refusal);
+	if (quire_trace_create(outcomes, &header, &run->outcomes, &refusal) != QUIRE_OK)
+		return cmd_tell_refusal(outcomes, &refusal);
 	return CMD_DONE;
 }
 
-static int end_record(struct cmd_run *run, int code)
+static int end_outcomes(struct cmd_run *run, int code)
 {
-	struct quire_trace_writer *writer = run->record;
+	struct quire_trace_writer *writer = run->outcomes;
 	struct quire_refusal refusal;
 
-	run->record = NULL;
+	run->outcomes = NULL;
 	quire_trace_close(run->again);
 	if (code != CMD_DONE || run->damage.found || writer == NULL) {
 		quire_trace_discard(writer);
 		return code;
 	}
 	if (quire_trace_commit(writer, &refusal) != QUIRE_OK)
-		return cmd_tell_refusal(run->options->record, &refusal);
+		return cmd_tell_refusal(run->options->outcomes, &refusal);
 	return CMD_DONE;
 }
 
+/* ------------------------------------------------------------------ record */
+
+/* A replay is faster than any engine: it waits for its recording. */
+static int begin_record(struct cmd_run *run)
+{
+	const struct cmd_replay_options *options = run->options;
+	struct quire_record_config config;
+	struct quire_refusal refusal;
+
+	if (options->record == NULL && options->timeline == NULL)
+		return CMD_DONE;
+	quire_record_config_init(&config);
+	config.path = options->record;
+	config.timeline = options->timeline;
+	config.source = quire_trace_header(run->reader)->source;
+	config.digests = options->digests;
+	config.waits = true;
+	if (quire_runtime_record_to(run->runtime, &config, &refusal) != QUIRE_OK)
+		return cmd_tell_refusal(NULL, &refusal);
+	return CMD_DONE;
+}
+
+/* Whatever the replay came to, its record stays. */
+static int end_record(struct cmd_run *run, int code)
+{
+	const struct cmd_replay_options *options = run->options;
+	struct quire_refusal refusal;
+
+	if (options->record == NULL && options->timeline == NULL)
+		return code;
+	if (quire_runtime_record_end(run->runtime, &refusal) == QUIRE_OK)
+		return code;
+	cmd_tell_refusal(NULL, &refusal);
+	return code == CMD_DONE ? CMD_BAD : code;
+}
+
 /* ------------------------------------------------------------------ make, end */
+
+static int run_recorded(struct cmd_run *run)
+{
+	int code = begin_record(run);
+
+	if (code != CMD_DONE)
+		return code;
+	code = run_trace(run);
+	return end_record(run, code);
+}
 
 static int run_rig(struct cmd_run *run, struct cmd_rig *rig)
 {
@@ -100,10 +148,10 @@ static int run_rig(struct cmd_run *run, struct cmd_rig *rig)
 	if (run->options->check)
 		code = cmd_check_create(run, run->shared->path, rig->cache, &run->check);
 	if (code == CMD_DONE)
-		code = open_record(run);
+		code = open_outcomes(run);
 	if (code == CMD_DONE)
-		code = run_trace(run);
-	code = end_record(run, code);
+		code = run_recorded(run);
+	code = end_outcomes(run, code);
 	if (code != CMD_DONE && quire_runtime_shutdown(rig->runtime, true) != QUIRE_OK)
 		cmd_tell(run->file, 0,
 		         "the runtime was shut down before its replay was over");

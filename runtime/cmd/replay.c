@@ -19,7 +19,9 @@ enum {
 	KEY_THREADS,
 	KEY_DIGESTS,
 	KEY_NO_DIGESTS,
+	KEY_OUTCOMES,
 	KEY_RECORD,
+	KEY_TIMELINE,
 	KEY_VERIFY,
 	KEY_NO_VERIFY,
 	KEY_FROM,
@@ -54,7 +56,12 @@ static const struct argp_option option_list[] = {
          "fast: give every command at once; recorded: at its time on record (fast)", 0},
 	{"loop", KEY_LOOP, "N", 0, "Replay it N times, a new runtime each time (1)", 0},
 	{"jobs", KEY_JOBS, "N", 0, "Replay it N times at once, 1..64 (1)", 0},
-	{"record", KEY_RECORD, "FILE", 0, "Write the commands with their outcomes", 0},
+	{"outcomes", KEY_OUTCOMES, "FILE", 0,
+         "Write the trace again, each command with its outcome", 0},
+	{"record", KEY_RECORD, "FILE", 0,
+         "Record what the runtime does, with pages and times", 0},
+	{"timeline", KEY_TIMELINE, "FILE", 0,
+         "Write a timeline for Perfetto or chrome://tracing", 0},
 	CMD_COMMON_OPTIONS,
 	{0},
 };
@@ -85,14 +92,26 @@ static error_t parse_timing(struct argp_state *state, const char *which)
 static error_t check_options(struct argp_state *state)
 {
 	const struct cmd_replay_options *options = state->input;
+	const struct {
+		const char *name;
+		const char *path;
+	} files[] = {
+		{"--outcomes", options->outcomes},
+		{"--record", options->record},
+		{"--timeline", options->timeline},
+	};
 
 	if (options->trace == NULL && !options->common.help)
 		return cmd_refuse_usage(state, "a plan trace is wanted");
 	if (options->to != 0 && options->to < options->from)
 		return cmd_refuse_usage(state, "--to is before --from");
-	if (options->record != NULL && (options->loops > 1 || options->jobs > 1))
-		return cmd_refuse_usage(
-			state, "--record is of one replay: without --loop and --jobs");
+	if (options->loops > 1 || options->jobs > 1)
+		for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+			if (files[i].path != NULL)
+				return cmd_refuse_usage(
+					state,
+					"%s is of one replay: without --loop and --jobs",
+					files[i].name);
 	return 0;
 }
 
@@ -148,6 +167,12 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case KEY_VERIFY:
 	case KEY_NO_VERIFY:
 		options->verify = key == KEY_VERIFY;
+		return 0;
+	case KEY_OUTCOMES:
+		options->outcomes = argument;
+		return 0;
+	case KEY_TIMELINE:
+		options->timeline = argument;
 		return 0;
 	case KEY_RECORD:
 		options->record = argument;

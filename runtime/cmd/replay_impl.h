@@ -12,7 +12,7 @@
  *   pace.c      --timing recorded: when
  *   speculate.c speculative submits, promotes and abandons
  *   fates.c     which of them rests on which
- *   settle.c    the way back: what became of a command; record it
+ *   settle.c    the way back: what became of a command; write it
  *   compare.c   was it so on record?
  *   explain.c   what exactly was not: the run once more, up to there
  *   summary.c   what runs come to
@@ -59,7 +59,9 @@ struct cmd_replay_options {
 	struct cmd_common common;
 	const char *trace;
 	const char *device;
-	const char *record; /* NULL: do not */
+	const char *outcomes; /* what is not asked for is NULL */
+	const char *record;
+	const char *timeline;
 	int64_t depth;
 	int64_t pages;       /* 0: the trace's */
 	int64_t seed_delays; /* 0: no delays */
@@ -98,7 +100,7 @@ struct cmd_pending {
 	uint64_t step;         /* its number, once it is settled; 0: not planned */
 	struct cmd_fate *fate; /* of a speculative submit; NULL otherwise */
 	uint64_t base_ticket;  /* of what it rests on here; 0: nothing */
-	uint64_t base;         /* its base's id, for the record; 0: none */
+	uint64_t base;         /* its base's id, for --outcomes; 0: none */
 	struct cmd_named named;
 	struct cmd_batch *batch; /* of a submit under --check; NULL otherwise */
 };
@@ -129,7 +131,7 @@ struct cmd_run {
 	struct quire_runtime *runtime;
 	struct quire_trace_reader *reader;
 	struct quire_trace_reader *again; /* the commands once more, as they settle ... */
-	struct quire_trace_writer *record; /* ... for the record; both NULL without one */
+	struct quire_trace_writer *outcomes; /* ... for --outcomes; both NULL without it */
 	struct cmd_check *check;           /* NULL: none */
 	struct cmd_ring *wanted; /* pages on record, by place in the run from 1 ... */
 	struct cmd_ring *taken;  /* ... and taken here, by ticket; NULL: not compared */

@@ -32,13 +32,13 @@ static int tell_failure(const struct cmd_run *run, int64_t line,
 	return CMD_FAILED;
 }
 
-static int record(struct cmd_run *run, const struct cmd_pending *pending,
+static int write_outcome(struct cmd_run *run, const struct cmd_pending *pending,
                   const struct quire_trace_outcome *outcome)
 {
 	struct quire_trace_record again;
 	struct quire_refusal refusal;
 
-	if (run->record == NULL)
+	if (run->outcomes == NULL)
 		return CMD_DONE;
 	if (quire_trace_next(run->again, &again, &refusal) != QUIRE_OK)
 		return cmd_tell_refusal(run->file, &refusal);
@@ -51,8 +51,8 @@ static int record(struct cmd_run *run, const struct cmd_pending *pending,
 		                                   &again.outcome.num_pages);
 	again.outcome.has_pages = run->taken != NULL && again.outcome.pages != NULL &&
 	                          outcome->status == QUIRE_OK;
-	if (quire_trace_write(run->record, &again, &refusal) != QUIRE_OK)
-		return cmd_tell_refusal(run->options->record, &refusal);
+	if (quire_trace_write(run->outcomes, &again, &refusal) != QUIRE_OK)
+		return cmd_tell_refusal(run->options->outcomes, &refusal);
 	return CMD_DONE;
 }
 
@@ -183,7 +183,7 @@ static int close_oldest(struct cmd_run *run)
 	if (code == CMD_DONE)
 		code = cmd_compare(run, pending, got);
 	if (code == CMD_DONE)
-		code = record(run, pending, got);
+		code = write_outcome(run, pending, got);
 	if (code == CMD_DONE)
 		code = forget(run, pending, got);
 	if (code != CMD_DONE)

@@ -98,12 +98,17 @@ static void report_numbers(struct cmd_report *report, const struct cmd_shared *s
 	cmd_report_text(report, "digest", "digest", options->digests ? digest : NULL);
 }
 
+static bool is_output(const char *path)
+{
+	return path != NULL && strcmp(path, "-") == 0;
+}
+
 int cmd_summary_print(const struct cmd_shared *shared, struct cmd_job *job, int code)
 {
 	const struct cmd_replay_options *options = shared->options;
 	const char *status = code == CMD_DONE ? "ok" : "failed";
-	/* Standard output may be the trace's. */
-	FILE *file = options->record != NULL && strcmp(options->record, "-") == 0
+	/* Standard output may be a trace's. */
+	FILE *file = is_output(options->outcomes) || is_output(options->record)
 	                     ? stderr
 	                     : stdout;
 	struct cmd_report *report;

@@ -193,7 +193,7 @@ def check_random(quire, path):
     statuses = collections.Counter()
     for seed in range(1, RANDOM + 1):
         write(path, map(json.dumps, random_trace.Maker(seed).lines()))
-        done = replay(quire, path, "--record", path + ".record")
+        done = replay(quire, path, "--outcomes", path + ".record")
         if done.returncode != 0:
             wrong("random", seed, done.stderr)
             continue

@@ -24,14 +24,14 @@ reads() {
 }
 
 # ---------------------------------------------------------------- what quire records
-run 0 replay --json --record "$work/sample.plan" "$sample"
+run 0 replay --json --outcomes "$work/sample.plan" "$sample"
 reads 0 "$work/sample.plan" "digest $(value digest)"
 reads 0 "$work/sample.plan" "commands $(value commands)"
 reads 0 "$work/sample.plan" "steps $(value steps)"
 reads 0 "$work/sample.plan" "takes $(value pages_taken)"
 # ... in a pool that is too small.
 sed 's/,"outcome":.*}$/}/' "$sample" >"$work/bare.plan"
-run 0 replay --json --pages 100 --record "$work/small.plan" "$work/bare.plan"
+run 0 replay --json --pages 100 --outcomes "$work/small.plan" "$work/bare.plan"
 [ "$(value NO_PAGES)" -gt 0 ] || fail "a pool of 100 pages refuses nothing"
 reads 0 "$work/small.plan" "digest $(value digest)"
 

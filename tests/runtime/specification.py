@@ -325,7 +325,7 @@ def main():
             writer.write(path)
             statuses += writer.statuses
             paths += writer.paths
-            for way in (*WAYS, ["--record", record]):
+            for way in (*WAYS, ["--outcomes", record]):
                 wrong = replay(quire, way, path, writer)
                 if wrong:
                     sys.exit(f"seed {seed}, {' '.join(way)}: {wrong}")

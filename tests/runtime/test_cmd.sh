@@ -158,9 +158,9 @@ for seed in 1 2 3; do
 done
 
 # ---------------------------------------------------------------- record
-run 0 replay -q --record "$work/r.plan" "$work/s.plan"
+run 0 replay -q --outcomes "$work/r.plan" "$work/s.plan"
 same "$work/r.plan" "$sample"
-run 0 replay -q --depth 64 --record "$work/r.plan" "$work/r.plan" # over itself
+run 0 replay -q --depth 64 --outcomes "$work/r.plan" "$work/r.plan" # over itself
 same "$work/r.plan" "$sample"
 
 # A digest that is not the recorded one: the line is named.
@@ -179,7 +179,7 @@ run 0 replay --no-digests "$work/wrong.plan"
 run 0 replay --pages 600 "$work/wrong.plan" # other page ids: nothing to compare
 echo keep >"$work/keep"
 cp "$work/keep" "$work/kept"
-run 1 replay --record "$work/kept" "$work/wrong.plan"
+run 1 replay --outcomes "$work/kept" "$work/wrong.plan"
 same "$work/keep" "$work/kept"
 sed '7s/"status":"OK"/"status":"LIMIT"/' "$sample" >"$work/wrong.plan"
 run 1 replay "$work/wrong.plan"
@@ -202,8 +202,8 @@ else
 	echo "no python3 here: whether the output is JSON was not tested"
 fi
 # Standard output is the trace's alone, when it is asked to go there.
-"$quire" replay --record - "$sample" >"$work/recorded" 2>"$work/err" ||
-	fail "replay --record -"
+"$quire" replay --outcomes - "$sample" >"$work/recorded" 2>"$work/err" ||
+	fail "replay --outcomes -"
 cmp -s "$sample" "$work/recorded" || fail "the recorded sample is not the sample"
 
 # A header is found to be one however much stands in front of its name.

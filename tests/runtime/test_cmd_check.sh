@@ -60,7 +60,7 @@ is STALE 1
 is NO_REQUEST 2
 is checked_rows 2
 is checked_tokens 16
-run 0 replay -q --record "$work/r.plan" "$work/refused.plan"
+run 0 replay -q --outcomes "$work/r.plan" "$work/refused.plan"
 grep -q '12,0.*"status":"NO_PAGES","detail":1}' "$work/r.plan" || fail "one page short"
 grep -q '1,12.*"status":"STALE","detail":0}' "$work/r.plan" || fail "a length of 0"
 run 0 replay --json "$work/r.plan"

@@ -108,7 +108,7 @@ damaged 1 "$work/damaged.plan:5: submit diverged" 1
 is status diverged
 { cat "$work/fates.plan" && echo nonsense; } >"$work/damaged.plan"
 echo keep >"$work/kept"
-run 2 replay --record "$work/kept" "$work/damaged.plan"
+run 2 replay --outcomes "$work/kept" "$work/damaged.plan"
 [ "$(cat "$work/kept")" = keep ] || fail "the record of a damaged trace is kept"
 
 # ---------------------------------------------------------------- --timing
@@ -165,9 +165,9 @@ is line "$line"
 run 2 replay --jobs 65 "$sample"
 says "--jobs must be an integer 1..64"
 run 2 replay --loop 0 "$sample"
-run 2 replay --jobs 2 --record "$work/x" "$sample"
-says "--record is of one replay"
-run 2 replay --loop 2 --record "$work/x" "$sample"
+run 2 replay --jobs 2 --outcomes "$work/x" "$sample"
+says "--outcomes is of one replay"
+run 2 replay --loop 2 --outcomes "$work/x" "$sample"
 # Eight times the machine's memory, an eighth for each job.
 pages=$(($(getconf _PHYS_PAGES) * $(getconf PAGESIZE) / 8 / 65536))
 sed '1s/"num_pages":40/"num_pages":'$pages'/; 1s/"page_size":4/"page_size":16/
@@ -202,7 +202,7 @@ says "$work/moving.plan: the same commands came to another digest of the run"
 	submit '[2,"main",8,0]'
 	submit '[2,"main",1,7]'
 } >"$work/bare.plan"
-run 0 replay -q --record "$work/pool.plan" "$work/bare.plan"
+run 0 replay -q --outcomes "$work/pool.plan" "$work/bare.plan"
 run 0 replay --json --pages 6 "$work/pool.plan"
 is compares "all that is on record"
 is left_out 0
@@ -241,7 +241,7 @@ run 0 replay --json --check "$work/out.plan"
 is left_out 6
 is compared 8
 is steps 2
-run 0 replay -q --record "$work/again.plan" "$work/out.plan"
+run 0 replay -q --outcomes "$work/again.plan" "$work/out.plan"
 [ "$(grep -c '"outside":true' "$work/again.plan")" -eq 1 ] || fail "a refusal from outside"
 run 1 replay --no-digests "$work/out.plan" --pages 2
 says "the pool of 2 pages is too small"

@@ -157,12 +157,12 @@ run 2 import --layout XYZ "$requests" -o "$work/x"
 
 # ---------------------------------------------------------------- output
 run 2 import "$requests" -o "$work/no/such/folder"
-run 2 replay --record "$work/no/such/folder" "$sample"
+run 2 replay --outcomes "$work/no/such/folder" "$sample"
 echo keep >"$work/keep"
 cp "$work/keep" "$work/kept"
 run 2 import "$work/text" -o "$work/kept"
 same "$work/keep" "$work/kept"
-run 2 replay --record "$work/kept" "$work/notjson"
+run 2 replay --outcomes "$work/kept" "$work/notjson"
 same "$work/keep" "$work/kept"
 ls "$work"/*.tmp >/dev/null 2>&1 && fail "temporary files are left"
 

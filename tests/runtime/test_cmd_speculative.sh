@@ -160,7 +160,7 @@ run 0 info --json "$work/guess.plan"
 is speculative 3
 is promote 3
 is abandon 2
-run 0 replay -q --record "$work/r.plan" "$work/guess.plan"
+run 0 replay -q --outcomes "$work/r.plan" "$work/guess.plan"
 grep -q '"id":11.*"base":10,"outcome":{"status":"ABANDONED","detail":0}' "$work/r.plan" ||
 	fail "the abandoned step is recorded with its base and its final outcome"
 grep -q '"ticket":77,"outcome":{"status":"INVALID","detail":0}' "$work/r.plan" ||

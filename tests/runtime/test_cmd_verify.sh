@@ -109,7 +109,7 @@ is take 1
 is expected 'page 11'
 is got 'page 10'
 # Recorded again it has the pages once more.
-run 0 replay -q --record "$work/again.plan" "$trace"
+run 0 replay -q --outcomes "$work/again.plan" "$trace"
 run 0 replay --json "$work/again.plan"
 is pages_compared 7
 is compared 15
@@ -140,7 +140,7 @@ is compared 15
 	echo '{"do":"submit","segments":[[3,"a",5]]}'
 } >"$work/more.plan"
 for file in "$work/pages.plan" "$work/more.plan"; do
-	run 0 replay -q --record "$work/digests.plan" "$file"
+	run 0 replay -q --outcomes "$work/digests.plan" "$file"
 	# The first digit changes: 0 to 1, all others to 0.
 	looked=0
 	for line in $(grep -n '"digest":' "$work/digests.plan" | sed 's/:.*//'); do
@@ -168,7 +168,7 @@ trace=$work/outcomes.plan
 	echo '{"do":"submit","segments":[[2,"x",0,0]]}'
 	echo '{"do":"submit","segments":[[1,"main",1,8]]}'
 } >"$work/bare.plan"
-run 0 replay --json --record "$trace" "$work/bare.plan"
+run 0 replay --json --outcomes "$trace" "$work/bare.plan"
 is NO_PAGES 1
 is STALE 1
 is NO_LABEL 1
