@@ -50,6 +50,8 @@ prints README.md 'read back 20 tokens'
 prints docs/cache.md 'token 17 begins with bf16 0x4308' '4 dimensions, 4 tokens'
 # Each token is the sum of those before: 1 + 2 + 3 + 4 = 10, then every step doubles it, but
 # where 1 is written: 1280 + 1.  Last 7 of 15: 160 + 320 + 640 + 1280 + 1 + 1 + 1.  32 pages
-# less 2 + 3 of request 1 hold 6 spans of 16; the seventh lacks 1 of its 4.
+# less 2 + 3 of request 1 hold 6 spans of 16; the seventh lacks 1 of its 4.  On record are 2
+# opens, 23 submits of which 2 are drafts, a promote, an abandon, a rewind, a release, a reset.
 prints docs/runtime.md '10, doubled 6 times: 640' 'main 2560, cfg_text 1281' \
-	'1 right, then 10240' 'over the last 7 tokens: 2403' 'NO_PAGES at 96: 1 short'
+	'1 right, then 10240' 'over the last 7 tokens: 2403' 'NO_PAGES at 96: 1 short' \
+	'30 commands on record'
