@@ -258,6 +258,7 @@ static void make_config(const struct cmd_run *run, struct delays *delays,
 	config->tokens_max = (int32_t)header->tokens_max;
 	config->tables_max = (int32_t)header->tables_max;
 	config->table_pages_max = header->table_pages_max;
+	config->block_width = header->row_pages_max;
 	config->seq_tokens_max = (int32_t)header->seq_tokens_max;
 	if (options->seed_delays != 0) {
 		seed(delays, options->seed_delays);

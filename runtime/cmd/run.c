@@ -116,6 +116,8 @@ bool cmd_run_is_left_out(const struct quire_trace_record *record)
 	return record->has_outcome && !is_decision(record->command.kind) &&
 	       (status == QUIRE_AGAIN || status == QUIRE_HELD ||
 	        status == QUIRE_WOULD_BLOCK || status == QUIRE_TIMEOUT ||
+	        status == QUIRE_DEVICE || status == QUIRE_CALLBACK ||
+	        status == QUIRE_CANCELLED || record->outcome.is_outside ||
 	        may_have_been_again(record));
 }
 
