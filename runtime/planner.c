@@ -139,8 +139,7 @@ static void wait_over(struct quire_runtime *rt)
 		return;
 	quire_count(planner->wait_counter,
 	            (uint64_t)(planner->move_ns - planner->wait_since_ns));
-	quire_record_wait(rt, planner->wait_since_ns,
-	                  planner->wait_counter == &planner->page_wait_ns);
+	quire_record_wait(rt);
 	planner->wait_since_ns = 0;
 }
 
@@ -709,6 +708,8 @@ static bool drop_one(struct quire_runtime *rt, const struct quire_refusal *refus
 	}
 	if (front == NULL)
 		return false;
+	if (!quire_record_has_room(rt, front))
+		return wait_on(rt, &planner->record_wait_ns);
 	end_command(rt, is_doomed(rt, front) ? &abandoned : refusal);
 	return true;
 }

@@ -199,14 +199,16 @@ static char *note_lists(struct quire_runtime *rt, const struct quire_command_cel
 	return note_segments(cell, event, lists.segments);
 }
 
-static void note_numbers(struct quire_runtime *rt, struct quire_event_numbers *numbers)
+/* Relaxed, all: a picture for people, of this moment but for what the executor gives
+ * meanwhile. */
+static struct quire_event_numbers count_pages(struct quire_runtime *rt)
 {
-	/* Relaxed, all: a picture for people, of this moment but for what the executor
-	 * gives meanwhile. */
-	numbers->owned = quire_ledger_owned(rt->ledger);
-	numbers->free = rt->num_pages - (int64_t)quire_counted(&rt->planner.pages_taken) +
+	return (struct quire_event_numbers){
+		.owned = quire_ledger_owned(rt->ledger),
+		.free = rt->num_pages - (int64_t)quire_counted(&rt->planner.pages_taken) +
 	                (int64_t)quire_counted(&rt->numbers.pages_given) -
-	                rt->config.sink + rt->planner.num_stash;
+	                rt->config.sink + rt->planner.num_stash,
+	};
 }
 
 void quire_record_fate(struct quire_runtime *rt, uint64_t ticket,
@@ -219,7 +221,11 @@ void quire_record_fate(struct quire_runtime *rt, uint64_t ticket,
 		return;
 	event = event_begin(&recording->notes, sizeof(*event), kind);
 	event->ticket = ticket;
-	event->given_ns = quire_ticket_cell(&rt->tickets, ticket)->fate_ns;
+	/* With the runtime a step ends whatever its fate, which a client may be giving at
+	 * this moment. */
+	event->given_ns = kind == QUIRE_EVENT_FAILED
+	                          ? 0
+	                          : quire_ticket_cell(&rt->tickets, ticket)->fate_ns;
 	event->decided_ns = quire_runtime_now(rt);
 	event_end(recording, &event->head, (char *)(event + 1));
 }
@@ -270,7 +276,6 @@ void quire_record_command(struct quire_runtime *rt, const struct quire_command_c
 	counts = count_lists(recording, cell, outcome);
 	event = event_begin(&recording->notes, quire_event_bytes(&counts),
 	                    QUIRE_EVENT_COMMAND);
-	note_numbers(rt, &recording->notes.numbers);
 	*event = (struct quire_event_command){
 		.head.kind = QUIRE_EVENT_COMMAND,
 		.ticket = cell->ticket,
@@ -280,7 +285,6 @@ void quire_record_command(struct quire_runtime *rt, const struct quire_command_c
 		.started_ns = rt->planner.move_ns,
 		.decided_ns = quire_runtime_now(rt),
 		.detail = quire_trace_detail(&outcome->refusal),
-		.numbers = recording->notes.numbers,
 		.kind = cell->kind,
 		.status = outcome->refusal.status,
 		.label = cell->label,
@@ -291,25 +295,43 @@ void quire_record_command(struct quire_runtime *rt, const struct quire_command_c
 		.is_open = !is_final,
 	};
 	end = (char *)(event + 1);
+	if (recording->has_timeline)
+		event->numbers = count_pages(rt);
 	if (cell->kind == QUIRE_COMMAND_SUBMIT)
 		end = note_step(rt, cell, outcome, event);
 	event_end(recording, &event->head, end);
+	/* A quarter of the cells is as good a reason as a quarter of the ring. */
+	if (outcome->step != 0 && outcome->step % (QUIRE_RECORD_STEPS / 4) == 0)
+		quire_wake_all(&recording->wake);
 	/* It was abandoned before it was planned. */
 	if (is_final && outcome->refusal.status == QUIRE_ABANDONED)
 		quire_record_fate(rt, cell->ticket, QUIRE_EVENT_ABANDONED);
 }
 
-void quire_record_wait(struct quire_runtime *rt, int64_t from_ns, bool for_pages)
+static const char *what_waits(const struct quire_planner *planner)
+{
+	if (planner->wait_counter == &planner->page_wait_ns)
+		return "wait for pages";
+	return planner->wait_counter == &planner->slot_wait_ns ? "wait for a slot"
+	                                                       : "wait for the recording";
+}
+
+/* Any number of waits may come before the planner asks for room again: one that does not
+ * fit is left out. */
+void quire_record_wait(struct quire_runtime *rt)
 {
 	struct quire_recording *recording = active(rt);
-	struct quire_event_numbers *numbers;
+	const struct quire_planner *planner = &rt->planner;
+	struct quire_event_wait *event;
 
-	if (recording == NULL)
+	if (recording == NULL || !recording->has_timeline ||
+	    !quire_record_fits(recording, recording->notes.head))
 		return;
-	numbers = &recording->notes.numbers;
-	numbers->wait_from_ns = from_ns;
-	numbers->wait_to_ns = rt->planner.move_ns;
-	numbers->waited_for_pages = for_pages;
+	event = event_begin(&recording->notes, sizeof(*event), QUIRE_EVENT_WAITED);
+	event->from_ns = planner->wait_since_ns;
+	event->to_ns = planner->move_ns;
+	event->what = what_waits(planner);
+	event_end(recording, &event->head, (char *)(event + 1));
 }
 
 /* ------------------------------------------------------------------ executor */
@@ -350,7 +372,7 @@ void quire_record_retired(struct quire_runtime *rt, uint64_t step, uint64_t tick
 	struct quire_recording *recording = active(rt);
 	struct quire_record_step *cell;
 
-	if (recording == NULL)
+	if (recording == NULL || !recording->has_timeline)
 		return;
 	cell = step_cell(recording, step);
 	cell->retired_ns = quire_runtime_now(rt);

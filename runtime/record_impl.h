@@ -42,6 +42,7 @@ enum quire_event_kind {
 	QUIRE_EVENT_PROMOTED,
 	QUIRE_EVENT_ABANDONED,
 	QUIRE_EVENT_FAILED, /* a speculative step ended with the runtime */
+	QUIRE_EVENT_WAITED, /* the planner did; with a timeline */
 };
 
 /* Every event begins so, at a multiple of 8. */
@@ -50,13 +51,10 @@ struct quire_event_head {
 	uint32_t kind;
 };
 
-/* What the pool is in numbers, and what the planner did last. */
+/* What the pool is in numbers; with a timeline. */
 struct quire_event_numbers {
 	int64_t free;
 	int64_t owned;
-	int64_t wait_from_ns; /* the newest wait for pages or a slot; 0, 0: none */
-	int64_t wait_to_ns;
-	bool waited_for_pages;
 };
 
 /* The lists of a step, and how long they are. */
@@ -176,8 +174,16 @@ static inline uint64_t quire_event_bytes(const struct quire_event_counts *counts
 struct quire_event_fate {
 	struct quire_event_head head;
 	uint64_t ticket;
-	int64_t given_ns;
+	int64_t given_ns; /* of FAILED it is not known */
 	int64_t decided_ns;
+};
+
+/* WAITED. */
+struct quire_event_wait {
+	struct quire_event_head head;
+	int64_t from_ns;
+	int64_t to_ns;
+	const char *what; /* static: what it waited for */
 };
 
 /* ------------------------------------------------------------------ steps */
@@ -210,7 +216,6 @@ struct quire_record_notes {
 	uint64_t head;      /* as it saw it last */
 	uint64_t event_max; /* bytes of the largest event and of what goes with it */
 	quire_counter newest_step; /* noted */
-	struct quire_event_numbers numbers;
 	_Alignas(QUIRE_CACHE_LINE) _Atomic uint64_t tail; /* stored with release */
 };
 
@@ -230,6 +235,7 @@ struct quire_recording {
 	struct quire_record_config config; /* without its texts */
 	char *path;                        /* NULL: none */
 	int64_t start_ns;
+	bool has_timeline;               /* what it alone needs is noted */
 	struct quire_record_step *steps; /* [QUIRE_RECORD_STEPS] */
 	pthread_t thread;
 	pthread_mutex_t lock; /* of the next three */
@@ -278,8 +284,8 @@ void quire_record_command(struct quire_runtime *runtime,
 void quire_record_fate(struct quire_runtime *runtime, uint64_t ticket,
                        enum quire_event_kind kind);
 
-/* The planner waited until this move.  Planner only. */
-void quire_record_wait(struct quire_runtime *runtime, int64_t from_ns, bool for_pages);
+/* The planner's wait is over, before its notes of it are gone.  Planner only. */
+void quire_record_wait(struct quire_runtime *runtime);
 
 /* Are digests of plans recorded?  Executor only. */
 bool quire_record_digests(struct quire_runtime *runtime);
@@ -326,6 +332,10 @@ void quire_timeline_command(struct quire_timeline *timeline,
 /* A speculative step's fate took effect. */
 void quire_timeline_fate(struct quire_timeline *timeline,
                          const struct quire_event_fate *fate);
+
+/* The planner waited. */
+void quire_timeline_wait(struct quire_timeline *timeline,
+                         const struct quire_event_wait *wait);
 
 /* A step has retired; in their order. */
 void quire_timeline_step(struct quire_timeline *timeline, uint64_t ticket,

@@ -40,6 +40,12 @@ uint64_t quire_record_blocked(const struct quire_recording *recording)
 
 /* ------------------------------------------------------------------ fates */
 
+static bool is_fate(const struct quire_event_head *head)
+{
+	return head->kind == QUIRE_EVENT_PROMOTED ||
+	       head->kind == QUIRE_EVENT_ABANDONED || head->kind == QUIRE_EVENT_FAILED;
+}
+
 /* A fate is that of one of the newest steps, as a rule.  One that was known when its step
  * was decided is in no list. */
 static void close_fate(struct quire_recording *recording,
@@ -74,8 +80,7 @@ static void look_at_new(struct quire_recording *recording)
 		    command_at(recording, recording->seen)->is_open) {
 			QUIRE_ASSERT(recording->num_open < recording->open_max);
 			recording->open[recording->num_open++] = recording->seen;
-		} else if (head->kind != QUIRE_EVENT_COMMAND &&
-		           head->kind != QUIRE_EVENT_SKIP) {
+		} else if (is_fate(head)) {
 			close_fate(recording, (struct quire_event_fate *)head);
 		}
 		recording->seen += head->bytes;
@@ -186,7 +191,13 @@ static const struct quire_record_step *issued_step(
 	return step;
 }
 
-/* A line of what a trace has no words for is left out; all of those were refused. */
+/* What a trace has no words for; it was refused. */
+static enum quire_status leave_out(struct quire_recording *recording)
+{
+	quire_count(&recording->left_out, 1);
+	return QUIRE_OK;
+}
+
 static enum quire_status write_line(struct quire_recording *recording,
                                     const struct quire_trace_record *record,
                                     struct quire_refusal *refusal)
@@ -197,9 +208,11 @@ static enum quire_status write_line(struct quire_recording *recording,
 		return QUIRE_OK;
 	recording->is_dirty = true;
 	status = quire_trace_write(recording->writer, record, refusal);
-	quire_count(status == QUIRE_INVALID ? &recording->left_out : &recording->commands,
-	            1);
-	return status == QUIRE_INVALID ? QUIRE_OK : status;
+	if (status == QUIRE_INVALID)
+		return leave_out(recording);
+	if (status == QUIRE_OK)
+		quire_count(&recording->commands, 1);
+	return status;
 }
 
 static void fill_record(const struct quire_recording *recording,
@@ -247,10 +260,8 @@ static enum quire_status write_command(struct quire_recording *recording,
 		quire_timeline_command(recording->timeline, event,
 		                       status_of(recording, event),
 		                       recording->runtime->num_pages);
-	if (event->is_misfit) {
-		quire_count(&recording->left_out, 1);
-		return QUIRE_OK;
-	}
+	if (event->is_misfit)
+		return leave_out(recording);
 	fill_record(recording, event, step, &record);
 	if (event->kind == QUIRE_COMMAND_SUBMIT) {
 		fill_step(recording, event, &lists, &as_step);
@@ -357,12 +368,14 @@ static enum quire_status write_event(struct quire_recording *recording,
                                      struct quire_refusal *refusal)
 {
 	*done_out = true;
-	if (head->kind == QUIRE_EVENT_SKIP)
-		return QUIRE_OK;
-	if (head->kind != QUIRE_EVENT_COMMAND)
+	if (head->kind == QUIRE_EVENT_COMMAND)
+		return write_if_final(recording, (struct quire_event_command *)head,
+		                      done_out, refusal);
+	if (is_fate(head))
 		return write_fate(recording, (struct quire_event_fate *)head, refusal);
-	return write_if_final(recording, (struct quire_event_command *)head, done_out,
-	                      refusal);
+	if (head->kind == QUIRE_EVENT_WAITED)
+		quire_timeline_wait(recording->timeline, (struct quire_event_wait *)head);
+	return QUIRE_OK;
 }
 
 enum quire_status quire_record_look(struct quire_recording *recording,

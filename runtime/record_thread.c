@@ -25,6 +25,7 @@
 #define FLUSH_NS         INT64_C(100000000)
 #define FLUSH_NS_MIN     INT64_C(1000000)
 #define FLUSH_NS_MAX     INT64_C(10000000000)
+#define SOURCE_BYTES_MAX 255 /* and a final zero: as a header has room for */
 
 /* The largest events that fit: so the planner waits for a recording, never for itself. */
 #define EVENTS_MIN 4
@@ -44,6 +45,7 @@ static void fail(struct quire_recording *recording, const struct quire_refusal *
 	/* Pairs with nothing: see active in record.c. */
 	atomic_store_explicit(&recording->active, false, memory_order_relaxed);
 	quire_wake_all(&recording->runtime->planner_wake);
+	quire_wake_all(&recording->wake); /* its own: it does not sleep any more */
 }
 
 /* The trace could not be written: the writer only knows that its function said so. */
@@ -62,21 +64,28 @@ static void fail_trace(struct quire_recording *recording,
 	fail(recording, &with_cause);
 }
 
-/* The buffer is full; is it an open fate that keeps it so? */
-static void fail_full(struct quire_recording *recording)
+/* A full buffer; @ticket: of the step whose open fate keeps it so, 0: that is not why. */
+static struct quire_refusal full(const struct quire_recording *recording, uint64_t ticket)
 {
-	struct quire_refusal refusal = {
+	return (struct quire_refusal){
 		.status = QUIRE_LIMIT,
-		.what = "buffer_bytes: the buffer of a recording",
+		.what = ticket != 0
+		                ? "buffer_bytes: the buffer of a recording, behind a "
+				  "speculative step whose fate is open"
+		                : "buffer_bytes: the buffer of a recording, or 4096 "
+				  "steps not written yet",
 		.index = -1,
 		.got = (int64_t)recording->notes.mask + 1,
 		.expected = (int64_t)recording->notes.mask + 1,
+		.ticket = ticket,
 	};
+}
 
-	refusal.ticket = quire_record_blocked(recording);
-	if (refusal.ticket != 0)
-		refusal.what = "buffer_bytes: the buffer of a recording, behind a "
-			       "speculative step whose fate is open";
+static void fail_full(struct quire_recording *recording)
+{
+	const struct quire_refusal refusal =
+		full(recording, quire_record_blocked(recording));
+
 	fail(recording, &refusal);
 }
 
@@ -86,7 +95,7 @@ static void answer_planner(struct quire_recording *recording)
 {
 	uint64_t head = atomic_load_explicit(&recording->head, memory_order_relaxed);
 
-	/* Pairs with the release in quire_record_has_room. */
+	/* Pairs with the release in is_over. */
 	if (!atomic_load_explicit(&recording->is_waiting, memory_order_acquire))
 		return;
 	if (quire_record_fits(recording, head)) {
@@ -98,14 +107,19 @@ static void answer_planner(struct quire_recording *recording)
 	}
 }
 
+/* When what was written has to leave the writers. */
+static int64_t flush_deadline(const struct quire_recording *recording)
+{
+	return recording->flushed_ns + recording->config.flush_ns;
+}
+
 /* All that was written leaves the writers, in time. */
 static void flush(struct quire_recording *recording)
 {
 	int64_t now_ns = quire_now_ns();
 	struct quire_refusal refusal;
 
-	if (!recording->is_dirty ||
-	    now_ns - recording->flushed_ns < recording->config.flush_ns)
+	if (!recording->is_dirty || now_ns < flush_deadline(recording))
 		return;
 	recording->is_dirty = false;
 	recording->flushed_ns = now_ns;
@@ -152,35 +166,48 @@ static void report_end(struct quire_recording *recording)
 /* One look.  False: it is over. */
 static bool look(struct quire_recording *recording)
 {
-	/* Pairs with the release of who ends it: what was noted before is seen. */
+	/* Both before the look, which is the last one then.  Pair with the releases in join
+	 * and is_over: what was noted before is seen, and why it ends. */
 	bool ends = atomic_load_explicit(&recording->ends, memory_order_acquire);
+	bool active = atomic_load_explicit(&recording->active, memory_order_acquire);
 	struct quire_refusal refusal;
 
 	if (quire_record_look(recording, &refusal) != QUIRE_OK)
 		fail_trace(recording, &refusal);
 	answer_planner(recording);
-	if (atomic_load_explicit(&recording->is_overrun, memory_order_relaxed))
+	/* Relaxed: stored before `active`. */
+	if (!active && atomic_load_explicit(&recording->is_overrun, memory_order_relaxed))
 		fail_full(recording);
-	/* Pairs with the release in quire_record_has_room. */
-	return !ends && atomic_load_explicit(&recording->active, memory_order_acquire);
+	return !ends && active;
+}
+
+/* When it looks again, unless it is woken. */
+static int64_t look_deadline(const struct quire_recording *recording)
+{
+	int64_t look_ns = quire_now_ns() + recording->config.flush_ns;
+
+	/* The executor, whom a waiting planner may hang on, wakes nobody.  Relaxed: the
+	 * planner wakes this thread once it is stored. */
+	if (atomic_load_explicit(&recording->is_waiting, memory_order_relaxed))
+		return quire_now_ns() + FLUSH_NS_MIN;
+	return recording->is_dirty && flush_deadline(recording) < look_ns
+	               ? flush_deadline(recording)
+	               : look_ns;
 }
 
 static void *record_main(void *argument)
 {
 	struct quire_recording *recording = argument;
 
+	atomic_store_explicit(&recording->runtime->recorder_thread, quire_this_thread(),
+	                      memory_order_relaxed);
 	for (;;) {
 		uint32_t value = quire_wake_value(&recording->wake);
-		int64_t sleep_ns = recording->config.flush_ns;
 
 		if (!look(recording))
 			break;
 		flush(recording);
-		/* The executor, whom it may hang on, wakes nobody. */
-		if (atomic_load_explicit(&recording->is_waiting, memory_order_relaxed))
-			sleep_ns = FLUSH_NS_MIN;
-		(void)quire_wake_sleep(&recording->wake, value,
-		                       quire_now_ns() + sleep_ns);
+		(void)quire_wake_sleep(&recording->wake, value, look_deadline(recording));
 	}
 	close_files(recording);
 	report_end(recording);
@@ -217,6 +244,9 @@ static enum quire_status check_config(const struct quire_record_config *config,
 		                         "path, write, timeline: one has to be given");
 	if (config->source == NULL)
 		return quire_refuse_what(refusal, QUIRE_INVALID, "source: NULL");
+	QUIRE_TRY(quire_check_range(refusal, "source: bytes", -1,
+	                            (int64_t)strlen(config->source), 0,
+	                            SOURCE_BYTES_MAX));
 	QUIRE_TRY(quire_check_range(refusal, "buffer_bytes", -1, config->buffer_bytes, 1,
 	                            BUFFER_BYTES_MAX));
 	return quire_check_range(refusal, "flush_ns", -1, config->flush_ns, FLUSH_NS_MIN,
@@ -224,7 +254,7 @@ static enum quire_status check_config(const struct quire_record_config *config,
 }
 
 /* Bytes of the largest event, and of what may be noted until the planner asks for room
- * again: its fates, and the end of the ring that an event does not fit into. */
+ * again: its fates, a wait, and the end of the ring that an event does not fit into. */
 static uint64_t largest_event(const struct quire_runtime *rt)
 {
 	const struct quire_event_counts most = {
@@ -237,7 +267,9 @@ static uint64_t largest_event(const struct quire_runtime *rt)
 	uint64_t fates =
 		(uint64_t)rt->config.depth + (uint64_t)rt->config.speculative_max;
 
-	return 2 * quire_event_bytes(&most) + 2 * fates * sizeof(struct quire_event_fate);
+	return 2 * quire_event_bytes(&most) +
+	       2 * fates * sizeof(struct quire_event_fate) +
+	       2 * sizeof(struct quire_event_wait);
 }
 
 static enum quire_status allocate(struct quire_recording *recording)
@@ -440,21 +472,29 @@ static enum quire_status start_thread(struct quire_recording *recording,
 	return QUIRE_OK;
 }
 
+/* Under the commands' lock: may it be recorded? */
+static enum quire_status check_unused(struct quire_runtime *rt,
+                                      struct quire_refusal *refusal)
+{
+	if (quire_recording_of(rt) != NULL)
+		return quire_refuse_what(refusal, QUIRE_INVALID,
+		                         "the runtime was recorded before");
+	if (rt->commands.position != 0)
+		return quire_refuse_what(refusal, QUIRE_INVALID,
+		                         "a command was given before the recording");
+	return QUIRE_OK;
+}
+
 /* Commands are noted from the first one on: whoever draws a position sees it. */
 static enum quire_status install(struct quire_recording *recording,
                                  struct quire_refusal *refusal)
 {
 	struct quire_runtime *rt = recording->runtime;
 	struct quire_commands *commands = &rt->commands;
-	enum quire_status status = QUIRE_OK;
+	enum quire_status status;
 
 	pthread_mutex_lock(&commands->lock);
-	if (quire_recording_of(rt) != NULL)
-		status = quire_refuse_what(refusal, QUIRE_INVALID,
-		                           "the runtime was recorded before");
-	else if (commands->position != 0)
-		status = quire_refuse_what(refusal, QUIRE_INVALID,
-		                           "a command was given before the recording");
+	status = check_unused(rt, refusal);
 	if (status == QUIRE_OK)
 		status = start_thread(recording, refusal);
 	if (status == QUIRE_OK) {
@@ -478,6 +518,7 @@ static enum quire_status begin(struct quire_recording *recording,
 		NULL;
 	recording->refusal = (struct quire_refusal){.status = QUIRE_OK, .what = ""};
 	recording->fd = -1;
+	recording->has_timeline = config->timeline != NULL;
 	recording->start_ns = quire_runtime_now(recording->runtime);
 	atomic_store_explicit(&recording->active, true, memory_order_relaxed);
 	quire_wake_init(&recording->wake);
@@ -502,6 +543,12 @@ enum quire_status quire_runtime_record_to(struct quire_runtime *rt,
 	enum quire_status status;
 
 	QUIRE_TRY(check_config(config, refusal_out));
+	/* Before a file is made: one of the same name may be the recording's that is. */
+	pthread_mutex_lock(&rt->commands.lock);
+	status = check_unused(rt, refusal_out);
+	pthread_mutex_unlock(&rt->commands.lock);
+	if (status != QUIRE_OK)
+		return status;
 	recording = quire_memory_aligned(&rt->config.hooks.memory, sizeof(*recording),
 	                                 alignof(struct quire_recording));
 	if (recording == NULL)
@@ -522,11 +569,16 @@ enum quire_status quire_runtime_record_status(struct quire_runtime *rt,
 
 	if (recording == NULL)
 		return QUIRE_INVALID;
+	/* Pairs with the release in is_over. */
+	status_out->active =
+		atomic_load_explicit(&recording->active, memory_order_acquire);
 	pthread_mutex_lock(&recording->lock);
 	status_out->refusal = recording->refusal;
 	pthread_mutex_unlock(&recording->lock);
-	status_out->active =
-		atomic_load_explicit(&recording->active, memory_order_relaxed);
+	/* The thread, which will say so, may be in a write.  Relaxed: before `active`. */
+	if (status_out->refusal.status == QUIRE_OK &&
+	    atomic_load_explicit(&recording->is_overrun, memory_order_relaxed))
+		status_out->refusal = full(recording, 0);
 	status_out->commands = (int64_t)quire_counted(&recording->commands);
 	status_out->left_out = (int64_t)quire_counted(&recording->left_out);
 	/* Relaxed, all: the head first, so that it is not beyond the tail. */
@@ -558,8 +610,10 @@ enum quire_status quire_runtime_record_end(struct quire_runtime *rt,
 	if (recording == NULL)
 		return quire_refuse_what(refusal_out, QUIRE_INVALID,
 		                         "nothing is recorded");
-	if (!quire_may_wait(rt) && rt->config.threads == QUIRE_THREADS_LIBRARY)
-		return quire_refuse_what(refusal_out, QUIRE_WOULD_BLOCK, "");
+	if (quire_is_inside(rt) ||
+	    (rt->config.threads == QUIRE_THREADS_LIBRARY && !quire_may_wait(rt)))
+		return quire_refuse_what(refusal_out, QUIRE_WOULD_BLOCK,
+		                         "a recording's end waits for its thread");
 	pthread_mutex_lock(&recording->lock);
 	is_ended = recording->is_ended;
 	recording->is_ended = true;

@@ -25,7 +25,6 @@ enum {
 struct quire_timeline {
 	FILE *file;
 	int64_t start_ns;
-	int64_t waited_to_ns; /* of the newest wait written */
 	int64_t retired_ns;   /* of the newest step written */
 	uint64_t clients[CLIENTS_MAX];
 	int num_clients;
@@ -107,15 +106,11 @@ static int client_lane(struct quire_timeline *timeline, uint64_t client)
 
 /* ------------------------------------------------------------------ what happened */
 
-static void put_wait(struct quire_timeline *timeline,
-                     const struct quire_event_numbers *numbers)
+void quire_timeline_wait(struct quire_timeline *timeline,
+                         const struct quire_event_wait *wait)
 {
-	if (numbers->wait_to_ns == timeline->waited_to_ns)
-		return;
-	timeline->waited_to_ns = numbers->wait_to_ns;
-	put_slice(timeline, LANE_PLANNER, numbers->wait_from_ns, numbers->wait_to_ns);
-	fprintf(timeline->file, ",\"cat\":\"wait\",\"name\":\"%s\"}",
-	        numbers->waited_for_pages ? "wait for pages" : "wait for a slot");
+	put_slice(timeline, LANE_PLANNER, wait->from_ns, wait->to_ns);
+	fprintf(timeline->file, ",\"cat\":\"wait\",\"name\":\"%s\"}", wait->what);
 }
 
 static void put_counters(struct quire_timeline *timeline,
@@ -141,7 +136,6 @@ void quire_timeline_command(struct quire_timeline *timeline,
 	put_slice(timeline, lane, command->given_ns, command->given_ns);
 	fprintf(timeline->file, ",\"cat\":\"client\",\"name\":\"%s %" PRIu64 "\"}",
 	        command->kind == QUIRE_COMMAND_SUBMIT ? "submit" : name, command->ticket);
-	put_wait(timeline, &command->numbers);
 	put_slice(timeline, LANE_PLANNER, command->started_ns, command->decided_ns);
 	fprintf(timeline->file,
 	        ",\"cat\":\"planner\",\"name\":\"%s %" PRIu64
