@@ -215,6 +215,7 @@ void quire_record_fate(struct quire_runtime *rt, uint64_t ticket,
                        enum quire_event_kind kind)
 {
 	struct quire_recording *recording = active(rt);
+	const struct quire_ticket_cell *cell = quire_ticket_cell(&rt->tickets, ticket);
 	struct quire_event_fate *event;
 
 	if (recording == NULL)
@@ -223,11 +224,40 @@ void quire_record_fate(struct quire_runtime *rt, uint64_t ticket,
 	event->ticket = ticket;
 	/* With the runtime a step ends whatever its fate, which a client may be giving at
 	 * this moment. */
-	event->given_ns = kind == QUIRE_EVENT_FAILED
-	                          ? 0
-	                          : quire_ticket_cell(&rt->tickets, ticket)->fate_ns;
+	event->given_ns = kind == QUIRE_EVENT_FAILED ? 0 : cell->fate_ns;
 	event->decided_ns = quire_runtime_now(rt);
+	event->is_told = cell->is_promote_noted;
 	event_end(recording, &event->head, (char *)(event + 1));
+}
+
+static void note_promote(struct quire_runtime *rt, uint64_t ticket)
+{
+	struct quire_ticket_cell *cell = quire_ticket_cell(&rt->tickets, ticket);
+
+	if (cell->is_promote_noted)
+		return;
+	quire_record_fate(rt, ticket, QUIRE_EVENT_PROMOTED_ABOVE);
+	cell->is_promote_noted = true;
+}
+
+/* What a speculative step rests on is the newest one whose fate was open.  So those
+ * between the two, held or refused, had been promoted: a trace says so before the
+ * step. */
+static void note_promotes_below(struct quire_runtime *rt,
+                                const struct quire_command_cell *cell)
+{
+	const struct quire_planner *planner = &rt->planner;
+
+	quire_ticket_cell(&rt->tickets, cell->ticket)->is_promote_noted = false;
+	for (int32_t i = 0; cell->base != 0 && i < planner->num_held; i++)
+		if (planner->held[i].ticket > cell->base &&
+		    planner->held[i].ticket < cell->ticket)
+			note_promote(rt, planner->held[i].ticket);
+	for (int32_t i = 0; cell->base != 0 && i < planner->num_refused; i++)
+		if (planner->refused[i].ticket > cell->base &&
+		    planner->refused[i].ticket < cell->ticket &&
+		    planner->refused[i].fate_position == 0)
+			note_promote(rt, planner->refused[i].ticket);
 }
 
 static struct quire_event_counts count_lists(const struct quire_recording *recording,
@@ -273,6 +303,8 @@ void quire_record_command(struct quire_runtime *rt, const struct quire_command_c
 
 	if (recording == NULL)
 		return;
+	if (cell->kind == QUIRE_COMMAND_SUBMIT)
+		note_promotes_below(rt, cell);
 	counts = count_lists(recording, cell, outcome);
 	event = event_begin(&recording->notes, quire_event_bytes(&counts),
 	                    QUIRE_EVENT_COMMAND);

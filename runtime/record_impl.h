@@ -42,6 +42,8 @@ enum quire_event_kind {
 	QUIRE_EVENT_PROMOTED,
 	QUIRE_EVENT_ABANDONED,
 	QUIRE_EVENT_FAILED, /* a speculative step ended with the runtime */
+	/* A speculative step has been promoted; it rests on one whose fate is open. */
+	QUIRE_EVENT_PROMOTED_ABOVE,
 	QUIRE_EVENT_WAITED, /* the planner did; with a timeline */
 };
 
@@ -92,8 +94,7 @@ struct quire_event_command {
 	bool is_uniform;
 	bool is_wide; /* ids of 8 bytes */
 	bool is_outside;
-	/* A span that an event has no room for, and a trace no words: the line is left
-	 * out. */
+	/* A span that an event has no room for, and a trace no words. */
 	bool is_misfit;
 	bool is_open; /* its fate, which the recording's thread writes here */
 	uint8_t fate; /* enum quire_event_kind; 0: none, or not yet */
@@ -170,12 +171,13 @@ static inline uint64_t quire_event_bytes(const struct quire_event_counts *counts
 	return quire_event_align(bytes) + (uint64_t)counts->segments * 16 + 24;
 }
 
-/* PROMOTED, ABANDONED, FAILED. */
+/* PROMOTED, PROMOTED_ABOVE, ABANDONED, FAILED. */
 struct quire_event_fate {
 	struct quire_event_head head;
 	uint64_t ticket;
 	int64_t given_ns; /* of FAILED it is not known */
 	int64_t decided_ns;
+	bool is_told; /* PROMOTED_ABOVE said so before: there is no line of it */
 };
 
 /* WAITED. */
@@ -215,7 +217,7 @@ struct quire_record_notes {
 	uint64_t end;       /* of what it has written */
 	uint64_t head;      /* as it saw it last */
 	uint64_t event_max; /* bytes of the largest event and of what goes with it */
-	quire_counter newest_step; /* noted */
+	quire_counter newest_step;                        /* noted */
 	_Alignas(QUIRE_CACHE_LINE) _Atomic uint64_t tail; /* stored with release */
 };
 
@@ -265,8 +267,8 @@ struct quire_recording {
 	struct quire_fork *forks;                         /* [2 * QUIRE_FORKS_MAX] */
 };
 
-/* Is there room for the largest event, and a cell for the next step?  @head: events before
- * it are not needed. */
+/* Is there room for the largest event, and a cell for the next step?  @head: events
+ * before it are not needed. */
 bool quire_record_fits(struct quire_recording *recording, uint64_t head);
 
 /* Is there room for whatever the planner does next?  It asks before each command; what

@@ -69,11 +69,10 @@ static struct quire_refusal full(const struct quire_recording *recording, uint64
 {
 	return (struct quire_refusal){
 		.status = QUIRE_LIMIT,
-		.what = ticket != 0
-		                ? "buffer_bytes: the buffer of a recording, behind a "
-				  "speculative step whose fate is open"
-		                : "buffer_bytes: the buffer of a recording, or 4096 "
-				  "steps not written yet",
+		.what = ticket != 0 ? "buffer_bytes: the buffer of a recording, behind a "
+	                              "speculative step whose fate is open"
+	                            : "buffer_bytes: the buffer of a recording, or 4096 "
+	                              "steps not written yet",
 		.index = -1,
 		.got = (int64_t)recording->notes.mask + 1,
 		.expected = (int64_t)recording->notes.mask + 1,
@@ -268,7 +267,7 @@ static uint64_t largest_event(const struct quire_runtime *rt)
 		(uint64_t)rt->config.depth + (uint64_t)rt->config.speculative_max;
 
 	return 2 * quire_event_bytes(&most) +
-	       2 * fates * sizeof(struct quire_event_fate) +
+	       4 * fates * sizeof(struct quire_event_fate) +
 	       2 * sizeof(struct quire_event_wait);
 }
 

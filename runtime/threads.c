@@ -130,7 +130,8 @@ static void *planner_main(void *argument)
 	struct quire_runtime *rt = argument;
 	struct quire_spin spin;
 
-	atomic_store_explicit(&rt->planner_thread, quire_this_thread(), memory_order_relaxed);
+	atomic_store_explicit(&rt->planner_thread, quire_this_thread(),
+	                      memory_order_relaxed);
 	begin_thread(rt, QUIRE_ROLE_PLANNER);
 	quire_spin_init(&spin, rt->config.spin_ns);
 	for (;;) {
@@ -152,7 +153,8 @@ static void *executor_main(void *argument)
 	struct quire_runtime *rt = argument;
 	struct quire_spin spin;
 
-	atomic_store_explicit(&rt->executor_thread, quire_this_thread(), memory_order_relaxed);
+	atomic_store_explicit(&rt->executor_thread, quire_this_thread(),
+	                      memory_order_relaxed);
 	begin_thread(rt, QUIRE_ROLE_EXECUTOR);
 	quire_spin_init(&spin, rt->config.spin_ns);
 	for (;;) {
@@ -283,8 +285,10 @@ static void poll_to_the_end(struct quire_runtime *rt)
 {
 	int previous = quire_device_enter(rt->device);
 
-	atomic_store_explicit(&rt->planner_thread, quire_this_thread(), memory_order_relaxed);
-	atomic_store_explicit(&rt->executor_thread, quire_this_thread(), memory_order_relaxed);
+	atomic_store_explicit(&rt->planner_thread, quire_this_thread(),
+	                      memory_order_relaxed);
+	atomic_store_explicit(&rt->executor_thread, quire_this_thread(),
+	                      memory_order_relaxed);
 	for (;;) {
 		uint32_t value = quire_wake_value(&rt->executor_wake);
 		bool moved = quire_planner_move(rt);
@@ -316,7 +320,8 @@ bool quire_planner_poll(struct quire_runtime *rt)
 {
 	if (rt->config.threads != QUIRE_THREADS_CALLER || rt->planner.inside)
 		return false;
-	atomic_store_explicit(&rt->planner_thread, quire_this_thread(), memory_order_relaxed);
+	atomic_store_explicit(&rt->planner_thread, quire_this_thread(),
+	                      memory_order_relaxed);
 	return quire_planner_move(rt);
 }
 
@@ -327,7 +332,8 @@ bool quire_executor_poll(struct quire_runtime *rt)
 
 	if (rt->config.threads != QUIRE_THREADS_CALLER || rt->executor.inside)
 		return false;
-	atomic_store_explicit(&rt->executor_thread, quire_this_thread(), memory_order_relaxed);
+	atomic_store_explicit(&rt->executor_thread, quire_this_thread(),
+	                      memory_order_relaxed);
 	previous = quire_device_enter(rt->device);
 	moved = quire_executor_move(rt);
 	quire_device_leave(rt->device, previous);

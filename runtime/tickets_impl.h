@@ -37,6 +37,8 @@ struct quire_ticket_cell {
 	 * the planner: it then sees every command drawn before. */
 	_Atomic uint64_t fate;
 	int64_t fate_ns; /* when it was given, of a recorded one; written before it */
+	bool is_promote_noted; /* in a recording, while it still may end otherwise; the
+	                        * planner's */
 	/* How it ended, where that is not what `outcome` says; both written before
 	 * RETIRED. */
 	_Atomic bool failed; /* with the runtime */

@@ -25,7 +25,7 @@ enum {
 struct quire_timeline {
 	FILE *file;
 	int64_t start_ns;
-	int64_t retired_ns;   /* of the newest step written */
+	int64_t retired_ns; /* of the newest step written */
 	uint64_t clients[CLIENTS_MAX];
 	int num_clients;
 	char *path; /* for messages */
@@ -67,8 +67,8 @@ static void put_slice(struct quire_timeline *timeline, int lane, int64_t from_ns
 	fprintf(timeline->file, ",\"dur\":" TIME_FORMAT, TIME(ns));
 }
 
-/* A step of the arrow that follows a ticket: "s", "t", "f"; it is bound to the slice of its
- * lane that is there at this time. */
+/* A step of the arrow that follows a ticket: "s", "t", "f"; it is bound to the slice of
+ * its lane that is there at this time. */
 static void put_flow(struct quire_timeline *timeline, const char *phase, int lane,
                      int64_t at_ns, uint64_t ticket)
 {
@@ -155,6 +155,7 @@ void quire_timeline_fate(struct quire_timeline *timeline,
 		[QUIRE_EVENT_PROMOTED] = "promote",
 		[QUIRE_EVENT_ABANDONED] = "abandon",
 		[QUIRE_EVENT_FAILED] = "failed",
+		[QUIRE_EVENT_PROMOTED_ABOVE] = "promote",
 	};
 
 	put_event(timeline, "i", LANE_PLANNER, fate->decided_ns);

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 # runtime/cmd: the quire command.
 bin_PROGRAMS += quire
-quire_SOURCES = \
+quire_SOURCES = %D%/main.c $(cmd_sources)
+# All but its main, for tests that call a command as a function.
+cmd_sources = \
 	%D%/batch.c \
 	%D%/batch_impl.h \
 	%D%/check.c \
@@ -15,7 +17,6 @@ quire_SOURCES = \
 	%D%/import.c \
 	%D%/info.c \
 	%D%/input.c \
-	%D%/main.c \
 	%D%/options.c \
 	%D%/pattern.c \
 	%D%/pattern_impl.h \
