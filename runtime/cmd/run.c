@@ -229,5 +229,5 @@ int cmd_run_all(struct cmd_run *run)
 		quire_trace_position(run->reader, &done, &of);
 		cmd_progress_show(done, of);
 	}
-	return cmd_run_abandon_all(run);
+	return cmd_run_end_all(run);
 }

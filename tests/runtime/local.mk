@@ -171,6 +171,16 @@ TESTS += %D%/test_record_limits
 %C%_test_record_limits_LDADD = $(TEST_LIBS)
 %C%_test_record_limits_CFLAGS = $(TEST_CFLAGS)
 
+check_PROGRAMS += %D%/torture_record
+TESTS += %D%/torture_record
+%C%_torture_record_SOURCES = %D%/torture_record.c %D%/fixture.h $(cmd_sources)
+%C%_torture_record_LDADD = $(TEST_LIBS)
+%C%_torture_record_CFLAGS = $(TEST_CFLAGS)
+
+torture_runs += torture-record
+torture-record: %D%/torture_record$(EXEEXT)
+	./%D%/torture_record 100
+
 model_sources = \
 	%D%/model_image.c %D%/model_image.h \
 	%D%/model_forks.c \

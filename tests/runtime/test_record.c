@@ -122,7 +122,7 @@ START_TEST(a_step_is_there_with_all_its_lists)
 		"[1099511627776,\"b\",1,0],[7,\"b\",2,3]],\"bucket\":[8,4],"
 		"\"combined\":{\"both\":[\"main\",\"b\"]},\"pre_forks\":[[\"main\","
 		"\"b\"]],\"post_forks\":[[\"b\",\"c\"],[\"c\",\"main\"]],\"commit\":"
-	        "false,"
+		"false,"
 		"\"no_wait\":true,\"copy\":true" REFUSED("STALE", "0"));
 }
 END_TEST
