@@ -171,6 +171,13 @@ TESTS += %D%/test_record_limits
 %C%_test_record_limits_LDADD = $(TEST_LIBS)
 %C%_test_record_limits_CFLAGS = $(TEST_CFLAGS)
 
+check_PROGRAMS += %D%/print_timeline
+%C%_print_timeline_SOURCES = %D%/print_timeline.c %D%/fixture.h
+%C%_print_timeline_LDADD = $(TEST_LIBS)
+%C%_print_timeline_CFLAGS = $(TEST_CFLAGS)
+TESTS += %D%/test_record_timeline.sh
+EXTRA_DIST += %D%/test_record_timeline.sh %D%/check_timeline.py
+
 check_PROGRAMS += %D%/torture_record
 TESTS += %D%/torture_record
 %C%_torture_record_SOURCES = %D%/torture_record.c %D%/fixture.h $(cmd_sources)
