@@ -215,16 +215,19 @@ void quire_record_fate(struct quire_runtime *rt, uint64_t ticket,
                        enum quire_event_kind kind)
 {
 	struct quire_recording *recording = active(rt);
-	const struct quire_ticket_cell *cell = quire_ticket_cell(&rt->tickets, ticket);
+	struct quire_ticket_cell *cell = quire_ticket_cell(&rt->tickets, ticket);
 	struct quire_event_fate *event;
 
 	if (recording == NULL)
 		return;
 	event = event_begin(&recording->notes, sizeof(*event), kind);
 	event->ticket = ticket;
-	/* With the runtime a step ends whatever its fate, which a client may be giving at
-	 * this moment. */
-	event->given_ns = kind == QUIRE_EVENT_FAILED ? 0 : cell->fate_ns;
+	/* With the runtime a step ends though none was given.  Relaxed: the fate was
+	 * seen. */
+	event->given_ns =
+		kind == QUIRE_EVENT_FAILED
+			? 0
+			: atomic_load_explicit(&cell->fate_ns, memory_order_relaxed);
 	event->decided_ns = quire_runtime_now(rt);
 	event->is_told = cell->is_promote_noted;
 	event_end(recording, &event->head, (char *)(event + 1));

@@ -43,14 +43,6 @@
 static char folder[] = "/tmp/quire-torture-XXXXXX";
 static char plain_path[64], packed_path[64], again_path[64];
 
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ll + now.tv_nsec;
-}
-
 static uint64_t roll(uint64_t *state, uint64_t n)
 {
 	*state ^= *state << 13; /* Marsaglia's xorshift64 */
@@ -240,6 +232,14 @@ static void end_among_clients(uint64_t round)
 /* ------------------------------------------------------------------ killed */
 
 #ifndef QUIRE_TSAN /* a process of several threads does not fork under it */
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ll + now.tv_nsec;
+}
+
 /* What a process has finished, seen by the one that kills it. */
 struct progress {
 	_Atomic bool begun;      /* record_to has returned */
