@@ -2,7 +2,7 @@
 #include "config.h"
 
 #include "plans/fault_impl.h"
-#include "runtime/record_impl.h"
+#include "runtime/timeline_impl.h"
 #include "runtime/refuse_impl.h"
 
 #include <errno.h>
