@@ -7,6 +7,7 @@
 
 #include <check.h>
 #include <limits.h>
+#include <time.h>
 
 static struct fixture f;
 
@@ -223,7 +224,7 @@ START_TEST(what_a_trace_has_no_words_for_keeps_its_place)
 	start(4, 4);
 	open_now(&f, 1);
 	give_now(STEP(1, NULL, -1, 0));
-	give_now(STEP(1, NULL, INT32_MAX, 0));
+	give_now(STEP(1, NULL, (1 << 26) + 1, 0));
 	give_now(STEP(1, NULL, 1, -2));
 	rewind_now(&f, 1, NULL, -1);
 	base = give(&f, SPECULATIVE(1, NULL, -1, 0));
@@ -379,6 +380,54 @@ START_TEST(a_refused_draft_that_is_promoted_keeps_its_refusal)
 	end();
 	ck_assert_lines(OPEN, DRAFT("2", "3", "null") REFUSED("STALE", "0"),
 	                PROMOTE("2"));
+}
+END_TEST
+
+/* Long enough for the recording's thread to look a few times. */
+static void let_it_look(void)
+{
+	const struct timespec time = {.tv_nsec = 20000000};
+
+	nanosleep(&time, NULL);
+}
+
+/* And says nothing of the refusal then: its detail would be 4. */
+START_TEST(a_refused_draft_is_not_written_before_its_fate_is_known)
+{
+	start(8, 4);
+	open_now(&f, 1);
+	give_now(STEP(1, NULL, 4, 0));
+	give(&f, SPECULATIVE(1, NULL, 4, 3));
+	settle(&f);
+	let_it_look();
+	ck_assert_int_eq(recorded_status(&f).commands, 2);
+	ck_assert_int_eq(abandon(&f, 3), QUIRE_OK);
+	settle(&f);
+	end();
+	ck_assert_str_eq(recorded_line(3),
+	                 DRAFT("3", "3", "null") REFUSED("ABANDONED", "0"));
+	ck_assert_str_eq(recorded_line(4), ABANDON("3"));
+	ck_assert_ptr_null(recorded_line(5));
+}
+END_TEST
+
+START_TEST(a_step_is_not_written_before_it_is_issued)
+{
+	long long given, decided, issued;
+
+	start(8, 4);
+	open_now(&f, 1);
+	give(&f, STEP(1, NULL, 4, 0));
+	while (quire_planner_poll(f.runtime))
+		continue;
+	let_it_look();
+	ck_assert_int_eq(recorded_status(&f).commands, 1);
+	end();
+	ck_assert_ptr_nonnull(recorded_line(2));
+	ck_assert_int_eq(sscanf(strstr(strstr(recorded.bytes, "submit"), "\"times\":["),
+	                        "\"times\":[%lld,%lld,%lld]", &given, &decided, &issued),
+	                 3);
+	ck_assert_int_ge(issued - decided, 20000000);
 }
 END_TEST
 
@@ -594,6 +643,8 @@ int main(void)
 	                    2);
 	tcase_add_loop_test(tcase, refused_drafts_end_newest_first_too, 0, 2);
 	tcase_add_test(tcase, a_refused_draft_that_is_promoted_keeps_its_refusal);
+	tcase_add_test(tcase, a_refused_draft_is_not_written_before_its_fate_is_known);
+	tcase_add_test(tcase, a_step_is_not_written_before_it_is_issued);
 	tcase_add_test(tcase,
 	               a_draft_that_is_abandoned_unplanned_was_submitted_all_the_same);
 	tcase_add_test(tcase, a_shutdown_abandons_what_is_open);
