@@ -137,10 +137,8 @@ static int conclude(struct cmd_run *run, const struct cmd_pending *pending,
 
 	if (code != CMD_DONE)
 		return code;
-	/* What ended with the recorded runtime ended without a fate. */
 	if (pending->fate != NULL && pending->ticket == 0 &&
-	    pending->fate->state == CMD_FATE_ABANDONED &&
-	    !(pending->is_left_out && is_failure(pending->expected.status))) {
+	    pending->fate->state == CMD_FATE_ABANDONED) {
 		*got = (struct quire_trace_outcome){.status = QUIRE_ABANDONED};
 		return CMD_DONE;
 	}

@@ -72,7 +72,8 @@ int cmd_run_decide(struct cmd_run *run, const struct quire_command *command,
 	return CMD_DONE;
 }
 
-/* Was it promoted behind the end of the trace?  Its recorded outcome is the final one. */
+/* Was it promoted behind the end of the trace, or ended with the recorded runtime?  Its
+ * recorded outcome is the final one. */
 static bool was_promoted(struct cmd_run *run, const struct cmd_fate *fate)
 {
 	const struct cmd_pending *pending = cmd_run_pending(run, fate->index);

@@ -115,7 +115,8 @@ def main():
     check_flows(events, lanes, trace, killed)
     check_times(lanes, trace, killed)
     counters = [e["args"] for e in events if e["ph"] == "C"]
-    check(counters, "no counters")
+    check(counters[0] == {"free": NUM_PAGES - 1, "retiring": 0, "owned": 1},
+          "at first there is", counters[0])
     for pages in counters:
         check(sum(pages.values()) == NUM_PAGES and min(pages.values()) >= 0 and
               set(pages) == {"free", "retiring", "owned"}, "pages", pages)

@@ -404,7 +404,10 @@ START_TEST(a_second_recording_is_refused_and_leaves_the_first_alone)
 	close(mkstemp(path));
 	config.write = NULL;
 	config.path = path;
-	start(&config);
+	recorded_begin(&f, 64, 4);
+	recorded_create(&f, &config);
+	ck_assert_int_eq(read_lines(path), 0); /* but there is a header */
+	ck_assert_int_eq(open_now(&f, 1), QUIRE_OK);
 	run_steps(3);
 	check_refused(config, QUIRE_INVALID, "recorded before");
 	run_steps(3);
@@ -420,15 +423,19 @@ END_TEST
 START_TEST(a_recording_that_comes_late_is_refused_and_makes_no_file)
 {
 	struct quire_record_config config = recorded_config();
+	char folder[] = "/tmp/quire-late-XXXXXX", path[64];
 	struct stat about;
 
+	must(mkdtemp(folder) != NULL);
+	snprintf(path, sizeof(path), "%s/recording", folder);
 	recorded_begin(&f, 64, 4);
 	fixture_create(&f);
 	ck_assert_int_eq(open_now(&f, 1), QUIRE_OK);
 	config.write = NULL;
-	config.path = "/tmp/quire-late-recording";
+	config.path = path;
 	check_refused(config, QUIRE_INVALID, "a command was given before");
-	ck_assert_int_ne(stat(config.path, &about), 0);
+	ck_assert_int_ne(stat(path, &about), 0);
+	rmdir(folder);
 	fixture_end(&f);
 }
 END_TEST

@@ -29,10 +29,11 @@
 
 #define CLIENTS    4
 #define ROUNDS     3
-#define COMMANDS   400 /* of a client in a round */
-#define STEPS_MAX  2000000
-#define SHORT_NS   30000000  /* a process's life, at most, as a rule, ... */
-#define LONG_EACH  4         /* ... but one in so many lives longer, ... */
+#define COMMANDS   400      /* of a client in a round */
+#define STEPS_MAX  2000000  /* of a process that is killed ... */
+#define STEPS_LONG 500      /* ... and of one that lives longer, and then gives no more */
+#define SHORT_NS   30000000 /* a process's life, at most, as a rule, ... */
+#define LONG_EACH  4        /* ... but one in so many lives longer, ... */
 #define LONG_NS    500000000 /* ... by so much at most than LATE_NS */
 #define FLUSH_NS   1000000
 #define LATE_NS    400000000 /* a line that is finished is written by then, surely */
@@ -247,8 +248,9 @@ struct progress {
 	int64_t retired_ns[STEPS_MAX];
 };
 
-/* Steps for ever, now and then none for a while. */
-static void be_killed(struct progress *progress, const char *path, uint64_t dice)
+/* Steps for ever, now and then none for a while, or for good. */
+static void be_killed(struct progress *progress, const char *path, uint64_t dice,
+                      uint64_t steps)
 {
 	struct quire_record_config config;
 	struct fixture f;
@@ -263,7 +265,7 @@ static void be_killed(struct progress *progress, const char *path, uint64_t dice
 	must(quire_runtime_record_to(f.runtime, &config, NULL) == QUIRE_OK);
 	atomic_store(&progress->begun, true);
 	must(quire_runtime_open(f.runtime, 1, &ticket) == QUIRE_OK);
-	while (number < STEPS_MAX) {
+	while (number < steps) {
 		const struct quire_segment segment = {
 			.request = 1, .span = 1, .at = QUIRE_AT_ANY};
 		const struct quire_step step = {.segments = &segment, .num_segments = 1};
@@ -296,8 +298,9 @@ static bool kill_one(struct progress *progress, const char *path, uint64_t momen
 	child = fork();
 	must(child >= 0);
 	if (child == 0) {
-		be_killed(progress, path, dice);
-		_exit(0);
+		be_killed(progress, path, dice, is_long ? STEPS_LONG : STEPS_MAX);
+		for (;;)
+			pause();
 	}
 	while (!atomic_load(&progress->begun))
 		usleep(100);
