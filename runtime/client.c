@@ -160,6 +160,21 @@ void quire_outcome_read(struct quire_runtime *rt, uint64_t ticket,
 		outcome_out->refusal = rt->failure.refusal;
 }
 
+void quire_end_step(struct quire_runtime *rt, uint64_t ticket, quire_done_function done,
+                    void *done_argument)
+{
+	struct quire_outcome outcome;
+
+	/* Before anybody who waits for RETIRED: it may free the argument. */
+	if (done != NULL) {
+		quire_outcome_read(rt, ticket, &outcome);
+		outcome.stage = QUIRE_STAGE_RETIRED;
+		done(done_argument, ticket, &outcome);
+	}
+	quire_ticket_advance(&rt->tickets, ticket, QUIRE_STAGE_RETIRED);
+	quire_wake_all(&rt->client_wake);
+}
+
 /* Under the commands' lock a cell keeps its ticket: copy what became of it. */
 static enum quire_status copy_outcome(struct quire_runtime *rt, uint64_t ticket,
                                       struct quire_outcome *outcome_out)

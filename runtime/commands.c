@@ -352,7 +352,8 @@ static void set_fate(struct quire_commands *commands, struct quire_tickets *tick
 
 	if (quire_ticket_of(tickets, ticket) != ticket)
 		return;
-	cell->fate_ns = stamp(commands);
+	/* Relaxed: who sees the fate sees its time, or that of a later one. */
+	atomic_store_explicit(&cell->fate_ns, stamp(commands), memory_order_relaxed);
 	/* Pairs with the acquire in the planner. */
 	atomic_store_explicit(&cell->fate, commands->position * 4 + fate,
 	                      memory_order_release);

@@ -41,8 +41,8 @@ enum quire_report_kind {
 	QUIRE_REPORT_THREAD_ENDED,   /* ... and before it is gone; text: which */
 	QUIRE_REPORT_FAILED,         /* once; text: what failed */
 	QUIRE_REPORT_SHUTDOWN,       /* text: "draining" or "cancelling" */
-	/* A recording has ended by itself (record.h); text: why, lent until this
-	 * returns. */
+	/* A recording has ended by itself (record.h), once, on its own thread; text: why,
+	 * lent until this returns. */
 	QUIRE_REPORT_RECORDING_ENDED,
 };
 

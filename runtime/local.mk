@@ -29,6 +29,8 @@ libquire_core_la_SOURCES += \
 	%D%/planner.c \
 	%D%/planner_impl.h \
 	%D%/record.c \
+	%D%/record_begin.c \
+	%D%/record_events_impl.h \
 	%D%/record_impl.h \
 	%D%/record_lines.c \
 	%D%/record_thread.c \
@@ -43,6 +45,7 @@ libquire_core_la_SOURCES += \
 	%D%/streams.c \
 	%D%/threads.c \
 	%D%/timeline.c \
+	%D%/timeline_impl.h \
 	%D%/tickets.c \
 	%D%/tickets_impl.h \
 	%D%/wake.c \

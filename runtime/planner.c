@@ -11,21 +11,6 @@
 
 /* ------------------------------------------------------------------ outcomes, waiting */
 
-void quire_end_step(struct quire_runtime *rt, uint64_t ticket, quire_done_function done,
-                    void *done_argument)
-{
-	struct quire_outcome outcome;
-
-	if (done !=
-	    NULL) { /* before anybody who waits for RETIRED: it may free the argument */
-		quire_outcome_read(rt, ticket, &outcome);
-		outcome.stage = QUIRE_STAGE_RETIRED;
-		done(done_argument, ticket, &outcome);
-	}
-	quire_ticket_advance(&rt->tickets, ticket, QUIRE_STAGE_RETIRED);
-	quire_wake_all(&rt->client_wake);
-}
-
 /* A command has come to its end without running.  What a speculative step answered before
  * is not counted: whether it got so far is a matter of time. */
 static void count_end(struct quire_planner *planner, enum quire_status status)
@@ -139,8 +124,7 @@ static void wait_over(struct quire_runtime *rt)
 		return;
 	quire_count(planner->wait_counter,
 	            (uint64_t)(planner->move_ns - planner->wait_since_ns));
-	quire_record_wait(rt, planner->wait_since_ns,
-	                  planner->wait_counter == &planner->page_wait_ns);
+	quire_record_wait(rt);
 	planner->wait_since_ns = 0;
 }
 
@@ -518,19 +502,16 @@ static bool hear_refused(struct quire_runtime *rt, struct quire_refused *refused
                          const struct quire_command_cell *front)
 {
 	struct quire_planner *planner = &rt->planner;
-	enum quire_fate fate;
-	uint64_t position;
 
 	if (refused->fate_position == 0) {
-		fate = fate_of(rt, refused->ticket, &position);
-		if (fate == QUIRE_FATE_OPEN)
+		if (refused->fate == QUIRE_FATE_OPEN)
 			return false;
-		for (int32_t i = 0; fate == QUIRE_FATE_PROMOTE && i < planner->num_held;
-		     i++)
+		for (int32_t i = 0;
+		     refused->fate == QUIRE_FATE_PROMOTE && i < planner->num_held; i++)
 			if (planner->held[i].ticket == refused->base)
 				return false;
-		refused->fate_position = position;
-		if (fate == QUIRE_FATE_ABANDON)
+		refused->fate_position = refused->drawn;
+		if (refused->fate == QUIRE_FATE_ABANDON)
 			end_speculative(rt, refused->ticket, refused->done,
 			                refused->done_argument);
 		else
@@ -539,8 +520,27 @@ static bool hear_refused(struct quire_runtime *rt, struct quire_refused *refused
 	}
 	if (front != NULL && front->ticket < refused->fate_position)
 		return false;
-	*refused = planner->refused[--planner->num_refused];
+	planner->num_refused--;
+	memmove(refused, refused + 1,
+	        (size_t)(planner->refused + planner->num_refused - refused) *
+	                sizeof(*refused));
 	return true;
+}
+
+/* Newest first, as all that an abandon ends: who has seen one of them abandoned, and
+ * looks at those above it then, sees them so. */
+static bool hear_all_refused(struct quire_runtime *rt,
+                             const struct quire_command_cell *front)
+{
+	struct quire_planner *planner = &rt->planner;
+	bool moved = false;
+
+	for (int32_t i = 0; i < planner->num_refused; i++)
+		planner->refused[i].fate = fate_of(rt, planner->refused[i].ticket,
+		                                   &planner->refused[i].drawn);
+	for (int32_t i = planner->num_refused - 1; i >= 0; i--)
+		moved |= hear_refused(rt, &planner->refused[i], front);
+	return moved;
 }
 
 static bool newest_is_abandoned(struct quire_runtime *rt)
@@ -559,19 +559,18 @@ static bool newest_is_abandoned(struct quire_runtime *rt)
 static bool hear(struct quire_runtime *rt, const struct quire_command_cell *front)
 {
 	struct quire_planner *planner = &rt->planner;
-	bool moved = false;
+	bool ends = newest_is_abandoned(rt), moved;
 
-	while (newest_is_abandoned(rt)) {
-		if (planner->current != NULL)
-			break; /* it rests on that one, and goes first */
-		end_newest(rt);
-		moved = true;
-	}
 	/* After the look at what is below: who is abandoned there is so here. */
 	if (planner->current != NULL &&
 	    fate_of(rt, planner->current->ticket, NULL) == QUIRE_FATE_ABANDON) {
 		drop_step(rt);
 		end_command(rt, &abandoned);
+		return true;
+	}
+	moved = hear_all_refused(rt, front);
+	if (ends) { /* and no step is in hand: it would rest on that one */
+		end_newest(rt);
 		return true;
 	}
 	while (planner->num_held > 0 &&
@@ -585,8 +584,6 @@ static bool hear(struct quire_runtime *rt, const struct quire_command_cell *fron
 		count_held(planner);
 		moved = true;
 	}
-	for (int32_t i = planner->num_refused - 1; i >= 0; i--)
-		moved |= hear_refused(rt, &planner->refused[i], front);
 	return moved;
 }
 
@@ -711,6 +708,8 @@ static bool drop_one(struct quire_runtime *rt, const struct quire_refusal *refus
 	}
 	if (front == NULL)
 		return false;
+	if (!quire_record_has_room(rt, front))
+		return wait_on(rt, &planner->record_wait_ns);
 	end_command(rt, is_doomed(rt, front) ? &abandoned : refusal);
 	return true;
 }

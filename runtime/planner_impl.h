@@ -64,7 +64,9 @@ struct quire_held {
 struct quire_refused {
 	uint64_t ticket;
 	uint64_t base;
-	uint64_t fate_position; /* of its fate, once it has ended; 0 before */
+	enum quire_fate fate;   /* at the newest look */
+	uint64_t drawn;         /* position of it */
+	uint64_t fate_position; /* the same, once the step has ended; 0 before */
 	quire_done_function done;
 	void *done_argument;
 };

@@ -199,29 +199,68 @@ static char *note_lists(struct quire_runtime *rt, const struct quire_command_cel
 	return note_segments(cell, event, lists.segments);
 }
 
-static void note_numbers(struct quire_runtime *rt, struct quire_event_numbers *numbers)
+/* Relaxed, all: a picture for people, of this moment but for what the executor gives
+ * meanwhile. */
+static struct quire_event_numbers count_pages(struct quire_runtime *rt)
 {
-	/* Relaxed, all: a picture for people, of this moment but for what the executor
-	 * gives meanwhile. */
-	numbers->owned = quire_ledger_owned(rt->ledger);
-	numbers->free = rt->num_pages - (int64_t)quire_counted(&rt->planner.pages_taken) +
+	return (struct quire_event_numbers){
+		.owned = quire_ledger_owned(rt->ledger),
+		.free = rt->num_pages - (int64_t)quire_counted(&rt->planner.pages_taken) +
 	                (int64_t)quire_counted(&rt->numbers.pages_given) -
-	                rt->config.sink + rt->planner.num_stash;
+	                rt->config.sink + rt->planner.num_stash,
+	};
 }
 
 void quire_record_fate(struct quire_runtime *rt, uint64_t ticket,
                        enum quire_event_kind kind)
 {
 	struct quire_recording *recording = active(rt);
+	struct quire_ticket_cell *cell = quire_ticket_cell(&rt->tickets, ticket);
 	struct quire_event_fate *event;
 
 	if (recording == NULL)
 		return;
 	event = event_begin(&recording->notes, sizeof(*event), kind);
 	event->ticket = ticket;
-	event->given_ns = quire_ticket_cell(&rt->tickets, ticket)->fate_ns;
+	/* With the runtime a step ends though none was given.  Relaxed: the fate was
+	 * seen. */
+	event->given_ns =
+		kind == QUIRE_EVENT_FAILED
+			? 0
+			: atomic_load_explicit(&cell->fate_ns, memory_order_relaxed);
 	event->decided_ns = quire_runtime_now(rt);
+	event->is_told = cell->is_promote_noted;
 	event_end(recording, &event->head, (char *)(event + 1));
+}
+
+static void note_promote(struct quire_runtime *rt, uint64_t ticket)
+{
+	struct quire_ticket_cell *cell = quire_ticket_cell(&rt->tickets, ticket);
+
+	if (cell->is_promote_noted)
+		return;
+	quire_record_fate(rt, ticket, QUIRE_EVENT_PROMOTED_ABOVE);
+	cell->is_promote_noted = true;
+}
+
+/* What a speculative step rests on is the newest one whose fate was open.  So those
+ * between the two, held or refused, had been promoted: a trace says so before the
+ * step. */
+static void note_promotes_below(struct quire_runtime *rt,
+                                const struct quire_command_cell *cell)
+{
+	const struct quire_planner *planner = &rt->planner;
+
+	quire_ticket_cell(&rt->tickets, cell->ticket)->is_promote_noted = false;
+	for (int32_t i = 0; cell->base != 0 && i < planner->num_held; i++)
+		if (planner->held[i].ticket > cell->base &&
+		    planner->held[i].ticket < cell->ticket)
+			note_promote(rt, planner->held[i].ticket);
+	for (int32_t i = 0; cell->base != 0 && i < planner->num_refused; i++)
+		if (planner->refused[i].ticket > cell->base &&
+		    planner->refused[i].ticket < cell->ticket &&
+		    planner->refused[i].fate_position == 0)
+			note_promote(rt, planner->refused[i].ticket);
 }
 
 static struct quire_event_counts count_lists(const struct quire_recording *recording,
@@ -241,20 +280,33 @@ static struct quire_event_counts count_lists(const struct quire_recording *recor
 	};
 }
 
-/* What a step is beside that; answers where it ends. */
-static char *note_step(struct quire_runtime *rt, const struct quire_command_cell *cell,
-                       const struct quire_outcome *outcome,
-                       struct quire_event_command *event)
+/* Field by field: a compiler clears the whole of a struct that is given by a list, which
+ * took half the time of all this.  What only a step has is of an older one in the cell of
+ * another command. */
+static void note_command(struct quire_runtime *rt, const struct quire_command_cell *cell,
+                         const struct quire_outcome *outcome,
+                         struct quire_event_command *event)
 {
+	event->ticket = cell->ticket;
+	event->request = cell->request;
 	event->base = cell->base;
 	event->step = outcome->step;
+	event->client = cell->client;
+	event->given_ns = cell->given_ns;
+	event->started_ns = rt->planner.move_ns;
+	event->decided_ns = quire_runtime_now(rt);
+	event->detail = quire_trace_detail(&outcome->refusal);
+	event->kind = cell->kind;
+	event->status = outcome->refusal.status;
+	event->label = cell->label;
+	event->keep_pages = cell->keep_pages;
+	event->tokens = cell->tokens;
 	event->flags = cell->flags;
 	event->bucket_tokens = cell->bucket_tokens;
 	event->bucket_rows = cell->bucket_rows;
-	if (outcome->step != 0)
-		atomic_store_explicit(&quire_recording_of(rt)->notes.newest_step,
-		                      outcome->step, memory_order_relaxed);
-	return note_lists(rt, cell, event);
+	event->is_misfit = false;
+	event->is_outside = is_outside(&outcome->refusal);
+	event->fate = 0;
 }
 
 void quire_record_command(struct quire_runtime *rt, const struct quire_command_cell *cell,
@@ -267,49 +319,55 @@ void quire_record_command(struct quire_runtime *rt, const struct quire_command_c
 
 	if (recording == NULL)
 		return;
+	if (cell->kind == QUIRE_COMMAND_SUBMIT)
+		note_promotes_below(rt, cell);
 	counts = count_lists(recording, cell, outcome);
 	event = event_begin(&recording->notes, quire_event_bytes(&counts),
 	                    QUIRE_EVENT_COMMAND);
-	note_numbers(rt, &recording->notes.numbers);
-	*event = (struct quire_event_command){
-		.head.kind = QUIRE_EVENT_COMMAND,
-		.ticket = cell->ticket,
-		.request = cell->request,
-		.client = cell->client,
-		.given_ns = cell->given_ns,
-		.started_ns = rt->planner.move_ns,
-		.decided_ns = quire_runtime_now(rt),
-		.detail = quire_trace_detail(&outcome->refusal),
-		.numbers = recording->notes.numbers,
-		.kind = cell->kind,
-		.status = outcome->refusal.status,
-		.label = cell->label,
-		.keep_pages = cell->keep_pages,
-		.tokens = cell->tokens,
-		.counts = counts,
-		.is_outside = is_outside(&outcome->refusal),
-		.is_open = !is_final,
-	};
+	note_command(rt, cell, outcome, event);
+	event->counts = counts;
+	event->is_open = !is_final;
 	end = (char *)(event + 1);
+	if (recording->has_timeline)
+		event->numbers = count_pages(rt);
 	if (cell->kind == QUIRE_COMMAND_SUBMIT)
-		end = note_step(rt, cell, outcome, event);
+		end = note_lists(rt, cell, event);
+	if (outcome->step != 0)
+		atomic_store_explicit(&recording->notes.newest_step, outcome->step,
+		                      memory_order_relaxed);
 	event_end(recording, &event->head, end);
+	/* A quarter of the cells is as good a reason as a quarter of the ring. */
+	if (outcome->step != 0 && outcome->step % (QUIRE_RECORD_STEPS / 4) == 0)
+		quire_wake_all(&recording->wake);
 	/* It was abandoned before it was planned. */
 	if (is_final && outcome->refusal.status == QUIRE_ABANDONED)
 		quire_record_fate(rt, cell->ticket, QUIRE_EVENT_ABANDONED);
 }
 
-void quire_record_wait(struct quire_runtime *rt, int64_t from_ns, bool for_pages)
+static const char *what_waits(const struct quire_planner *planner)
+{
+	if (planner->wait_counter == &planner->page_wait_ns)
+		return "wait for pages";
+	return planner->wait_counter == &planner->slot_wait_ns ? "wait for a slot"
+	                                                       : "wait for the recording";
+}
+
+/* Any number of waits may come before the planner asks for room again: one that does not
+ * fit is left out. */
+void quire_record_wait(struct quire_runtime *rt)
 {
 	struct quire_recording *recording = active(rt);
-	struct quire_event_numbers *numbers;
+	const struct quire_planner *planner = &rt->planner;
+	struct quire_event_wait *event;
 
-	if (recording == NULL)
+	if (recording == NULL || !recording->has_timeline ||
+	    !quire_record_fits(recording, recording->notes.head))
 		return;
-	numbers = &recording->notes.numbers;
-	numbers->wait_from_ns = from_ns;
-	numbers->wait_to_ns = rt->planner.move_ns;
-	numbers->waited_for_pages = for_pages;
+	event = event_begin(&recording->notes, sizeof(*event), QUIRE_EVENT_WAITED);
+	event->from_ns = planner->wait_since_ns;
+	event->to_ns = planner->move_ns;
+	event->what = what_waits(planner);
+	event_end(recording, &event->head, (char *)(event + 1));
 }
 
 /* ------------------------------------------------------------------ executor */
@@ -350,7 +408,7 @@ void quire_record_retired(struct quire_runtime *rt, uint64_t step, uint64_t tick
 	struct quire_recording *recording = active(rt);
 	struct quire_record_step *cell;
 
-	if (recording == NULL)
+	if (recording == NULL || !recording->has_timeline)
 		return;
 	cell = step_cell(recording, step);
 	cell->retired_ns = quire_runtime_now(rt);

@@ -14,14 +14,19 @@
  * What is in it
  *   Every command that drew a ticket, with its outcome; the digest and the pages of every
  *   step; promotes and abandons where they took effect, an abandon that ended several
- *   steps as one for each, newest first.  What a call itself refused is not (a full
- *   queue, a promote of nothing), nor are tags, work, callbacks and external events.
+ *   steps as one for each, newest first.  A promote above an open fate stands before the
+ *   first step that rests on it all the same.  A step that was planned and then failed on
+ *   the device is OK: so it was to all behind it.  What a call itself refused is not in
+ *   it (a full queue, a promote of nothing), nor are tags, work, callbacks and external
+ *   events.
  *
  * When it goes wrong
  *   A write that fails, or a full buffer, ends the recording, never the runtime: a report
- *   tells so (hooks.h), and so does quire_runtime_record_status.  What is in the file by
- *   then stays: whole lines, and perhaps the beginning of one more.  A process that is
- *   killed leaves such a file, too.
+ *   tells so (hooks.h), on the recording's thread, and so does, at once,
+ *   quire_runtime_record_status.  A write that never returns holds up that thread alone,
+ *   and who waits for it: quire_runtime_record_end and quire_runtime_destroy.  What is in
+ *   the file by then stays: whole lines, and perhaps the beginning of one more.  A
+ *   process that is killed leaves such a file, too.
  */
 #include <quire/runtime/status.h>
 
@@ -48,9 +53,10 @@ struct quire_record_config {
 	void *write_argument; /* kept until the recording has ended */
 	/* The timeline, for Perfetto or chrome://tracing.  Borrowed.  NULL: none */
 	const char *timeline;
-	const char *source; /* where the trace comes from, for people.  Borrowed.  "" */
-	bool digests;       /* of every plan, by the executor.  true */
-	bool pages;         /* that every step took.  true */
+	/* Where the trace comes from, for people; at most 255 bytes.  Borrowed.  "" */
+	const char *source;
+	bool digests; /* of every plan, by the executor.  true */
+	bool pages;   /* that every step took.  true */
 	/* A full buffer: true: the planner waits; false: the recording ends with
 	 * QUIRE_LIMIT.  false */
 	bool waits;
@@ -65,10 +71,12 @@ struct quire_record_config {
 struct quire_record_status {
 	/* QUIRE_OK: it goes on, or was ended by the program.  QUIRE_IO: a write failed;
 	 * QUIRE_LIMIT: the buffer was full {ticket: whose fate is open, if that is why}. */
-	struct quire_refusal refusal;
-	bool active;            /* commands are being noted */
-	int64_t commands;       /* written */
-	int64_t left_out;       /* refused ones that a trace has no words for */
+	struct quire_refusal refusal; /* its `what` is lent until destroy */
+	bool active;                  /* commands are being noted */
+	int64_t commands; /* lines made of them; promotes and abandons count */
+	/* Of them, refused commands that a trace has no words for: the line has their
+	 * place and their status, and says that what refused them is not in it. */
+	int64_t left_out;
 	int64_t buffered_bytes; /* of the buffer, in use */
 	int64_t wait_ns;        /* the planner waited for room */
 };
@@ -81,8 +89,9 @@ QUIRE_API void quire_record_config_init(struct quire_record_config *config);
  * @config:  borrowed
  * Returns:  QUIRE_OK: end it with quire_runtime_record_end, or with the runtime;
  *           QUIRE_INVALID {what}: a field is wrong; a command was given before; it was
- *           recorded before; QUIRE_IO: a file cannot be made; QUIRE_NO_MEMORY.
- * Threads:  any; before the first command.
+ *           recorded before: no file was touched; QUIRE_IO: a file cannot be made;
+ *           QUIRE_NO_MEMORY.
+ * Threads:  any, one at a time; before the first command.
  * Cost:     the buffer, 64 bytes for each of 4,096 steps, one thread.
  */
 QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_runtime_record_to(

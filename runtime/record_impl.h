@@ -12,12 +12,38 @@
  *            recording still needs.
  *
  * The thread is never woken for an event: it looks every flush_ns, and whenever the
- * planner has filled a quarter of the ring.
+ * planner has filled a quarter of the ring, or of the cells.
+ *
+ * Orders
+ *   tail       planner, release -> thread, acquire: the events before it are written.
+ *   head       thread, release -> planner, acquire: the events before it are read, and
+ *              may be written over.  Fates that the thread writes into events are read
+ *              by nobody else.
+ *   issued, retired
+ *              executor, release -> thread, acquire: the cell's numbers are written, if
+ *              it has the ticket that is looked for.
+ *   done_step  thread, release -> planner, acquire: the cells up to it are read.  The
+ *              executor, who writes them, has the step from the planner (entries.tail),
+ *              so it is behind that acquire.
+ *   ends, active, is_overrun
+ *              who ends it stores them with release, or before a release, and wakes the
+ *              thread, which loads them before it looks: what was noted before the end
+ *              is in the last look.  The planner and the executor load `active` relaxed:
+ *              one event or cell too many is written where nobody looks any more, and
+ *              there was room for it.
+ *   is_waiting planner, release -> thread, acquire; the thread takes it back before it
+ *              wakes the planner, which looks once more in any case.
+ *   newest_step, commands, left_out
+ *              relaxed: of one writer, and numbers alone.
+ *   recording  of the runtime: stored with release once all of it is made, under the
+ *              commands' lock, before the first command is drawn under that lock.
  */
 #include "plans/fault_impl.h"
 #include "runtime/commands_impl.h"
 #include "runtime/counter_impl.h"
 #include "runtime/executor_impl.h"
+#include "runtime/record_events_impl.h"
+#include "runtime/timeline_impl.h"
 #include "runtime/wake_impl.h"
 
 #include <quire/plans/trace.h>
@@ -29,170 +55,11 @@
 #include <stdint.h>
 
 struct quire_runtime;
-struct quire_timeline;
 
 /* Steps that have a cell: more than may be planned and not retired. */
 #define QUIRE_RECORD_STEPS 4096
 
-/* ------------------------------------------------------------------ events */
-
-enum quire_event_kind {
-	QUIRE_EVENT_SKIP, /* what is left at the end of the ring */
-	QUIRE_EVENT_COMMAND,
-	QUIRE_EVENT_PROMOTED,
-	QUIRE_EVENT_ABANDONED,
-	QUIRE_EVENT_FAILED, /* a speculative step ended with the runtime */
-};
-
-/* Every event begins so, at a multiple of 8. */
-struct quire_event_head {
-	uint32_t bytes; /* with all that belongs to it, a multiple of 8 */
-	uint32_t kind;
-};
-
-/* What the pool is in numbers, and what the planner did last. */
-struct quire_event_numbers {
-	int64_t free;
-	int64_t owned;
-	int64_t wait_from_ns; /* the newest wait for pages or a slot; 0, 0: none */
-	int64_t wait_to_ns;
-	bool waited_for_pages;
-};
-
-/* The lists of a step, and how long they are. */
-struct quire_event_counts {
-	int32_t segments;
-	int32_t pages;
-	int32_t combined;
-	int32_t pre_forks;
-	int32_t post_forks;
-};
-
-/* Its lists lie behind it. */
-struct quire_event_command {
-	struct quire_event_head head;
-	uint64_t ticket;
-	uint64_t request;
-	uint64_t base;
-	uint64_t step; /* of a planned one */
-	uint64_t client;
-	int64_t given_ns;
-	int64_t started_ns;
-	int64_t decided_ns;
-	int64_t detail;
-	struct quire_event_numbers numbers;
-	int32_t kind;
-	int32_t status;
-	int32_t label;
-	int32_t keep_pages;
-	int32_t tokens;
-	uint32_t flags;
-	int32_t bucket_tokens;
-	int32_t bucket_rows;
-	struct quire_event_counts counts;
-	uint32_t span_label; /* of all segments, when is_uniform */
-	bool is_uniform;
-	bool is_wide; /* ids of 8 bytes */
-	bool is_outside;
-	/* A span that an event has no room for, and a trace no words: the line is left
-	 * out. */
-	bool is_misfit;
-	bool is_open; /* its fate, which the recording's thread writes here */
-	uint8_t fate; /* enum quire_event_kind; 0: none, or not yet */
-};
-
-struct quire_event_fork {
-	uint8_t source;
-	uint8_t target;
-};
-
-/*
- * Segments are most of an event, so they lie there as columns, each as narrow as it may
- * be: what a planner pays is the memory that it writes.  `request` follows `at`; it has 4
- * bytes where all ids fit into them, otherwise 8.  `span_label` is left out where all are
- * the same.
- */
-struct quire_event_segments {
-	int32_t *at;
-	void *request;
-	uint32_t *span_label; /* span * QUIRE_LABELS_MAX + label */
-};
-
-struct quire_event_lists {
-	struct quire_combined_ids *combined;
-	int32_t *pages;
-	struct quire_event_fork *forks; /* pre, then post */
-	char *segments;                 /* at a multiple of 8 */
-};
-
-static inline uint64_t quire_event_align(uint64_t bytes)
-{
-	return (bytes + 7) & ~UINT64_C(7);
-}
-
-/* Where the lists of an event lie. */
-static inline struct quire_event_lists
-quire_event_lists(struct quire_event_command *event)
-{
-	const struct quire_event_counts *counts = &event->counts;
-	struct quire_event_lists lists;
-
-	lists.combined = (struct quire_combined_ids *)(event + 1);
-	lists.pages = (int32_t *)(lists.combined + counts->combined);
-	lists.forks = (struct quire_event_fork *)(lists.pages + counts->pages);
-	lists.segments = (char *)(lists.forks + counts->pre_forks + counts->post_forks);
-	lists.segments = (char *)event +
-	                 quire_event_align((uint64_t)(lists.segments - (char *)event));
-	return lists;
-}
-
-/* The columns of n segments, with ids of that many bytes. */
-static inline struct quire_event_segments quire_event_columns(char *start, int32_t n,
-                                                              size_t id_bytes)
-{
-	struct quire_event_segments columns;
-
-	columns.at = (int32_t *)start;
-	columns.request = start + quire_event_align((uint64_t)n * sizeof(int32_t));
-	columns.span_label = (uint32_t *)((char *)columns.request +
-	                                  quire_event_align((uint64_t)n * id_bytes));
-	return columns;
-}
-
-/* Bytes of the largest event with so many of everything. */
-static inline uint64_t quire_event_bytes(const struct quire_event_counts *counts)
-{
-	uint64_t bytes = sizeof(struct quire_event_command);
-
-	bytes += (uint64_t)counts->combined * sizeof(struct quire_combined_ids);
-	bytes += (uint64_t)counts->pages * sizeof(int32_t);
-	bytes += ((uint64_t)counts->pre_forks + (uint64_t)counts->post_forks) *
-	         sizeof(struct quire_event_fork);
-	/* at, request and span_label, each at a multiple of 8 */
-	return quire_event_align(bytes) + (uint64_t)counts->segments * 16 + 24;
-}
-
-/* PROMOTED, ABANDONED, FAILED. */
-struct quire_event_fate {
-	struct quire_event_head head;
-	uint64_t ticket;
-	int64_t given_ns;
-	int64_t decided_ns;
-};
-
 /* ------------------------------------------------------------------ steps */
-
-/* One step as the executor saw it; its numbers are stored before the ticket. */
-struct quire_record_step {
-	/* Stored with release, loaded with acquire. */
-	_Atomic uint64_t issued;  /* ticket of the step */
-	_Atomic uint64_t retired; /* the same, once it has */
-	uint64_t digest;
-	int64_t started_ns;
-	int64_t issued_ns;
-	int64_t retired_ns;
-	bool has_run; /* false: the runtime had failed */
-};
 
 /* A step whose line is written and whose end is not. */
 struct quire_record_running {
@@ -209,8 +76,7 @@ struct quire_record_notes {
 	uint64_t end;       /* of what it has written */
 	uint64_t head;      /* as it saw it last */
 	uint64_t event_max; /* bytes of the largest event and of what goes with it */
-	quire_counter newest_step; /* noted */
-	struct quire_event_numbers numbers;
+	quire_counter newest_step;                        /* noted */
 	_Alignas(QUIRE_CACHE_LINE) _Atomic uint64_t tail; /* stored with release */
 };
 
@@ -230,6 +96,7 @@ struct quire_recording {
 	struct quire_record_config config; /* without its texts */
 	char *path;                        /* NULL: none */
 	int64_t start_ns;
+	bool has_timeline;               /* what it alone needs is noted */
 	struct quire_record_step *steps; /* [QUIRE_RECORD_STEPS] */
 	pthread_t thread;
 	pthread_mutex_t lock; /* of the next three */
@@ -259,8 +126,8 @@ struct quire_recording {
 	struct quire_fork *forks;                         /* [2 * QUIRE_FORKS_MAX] */
 };
 
-/* Is there room for the largest event, and a cell for the next step?  @head: events before
- * it are not needed. */
+/* Is there room for the largest event, and a cell for the next step?  @head: events
+ * before it are not needed. */
 bool quire_record_fits(struct quire_recording *recording, uint64_t head);
 
 /* Is there room for whatever the planner does next?  It asks before each command; what
@@ -278,8 +145,8 @@ void quire_record_command(struct quire_runtime *runtime,
 void quire_record_fate(struct quire_runtime *runtime, uint64_t ticket,
                        enum quire_event_kind kind);
 
-/* The planner waited until this move.  Planner only. */
-void quire_record_wait(struct quire_runtime *runtime, int64_t from_ns, bool for_pages);
+/* The planner's wait is over, before its notes of it are gone.  Planner only. */
+void quire_record_wait(struct quire_runtime *runtime);
 
 /* Are digests of plans recorded?  Executor only. */
 bool quire_record_digests(struct quire_runtime *runtime);
@@ -294,41 +161,22 @@ void quire_record_destroy(struct quire_runtime *runtime);
 
 /* ------------------------------------------------------------------ its thread */
 
+/* The least flush_ns, and how often the thread looks while the planner waits. */
+#define QUIRE_RECORD_FLUSH_NS_MIN INT64_C(1000000)
+
+/* What the thread runs; @recording: all of it is made. */
+void *quire_record_main(void *recording);
+
+/* What a full buffer is refused with; @ticket: of the step whose open fate keeps it so,
+ * 0: that is not why. */
+struct quire_refusal quire_record_full(const struct quire_recording *recording,
+                                       uint64_t ticket);
+
 /* Look at what is there, and write what can be written.  QUIRE_OK; QUIRE_IO. */
 enum quire_status quire_record_look(struct quire_recording *recording,
                                     struct quire_refusal *refusal);
 
 /* The speculative step whose open fate keeps all else from being written; 0: none. */
 uint64_t quire_record_blocked(const struct quire_recording *recording);
-
-/* ------------------------------------------------------------------ timeline */
-
-/*
- * A timeline: a file of trace events as Perfetto and chrome://tracing read them.  A file
- * that was not ended is read, too.
- *
- * quire_timeline_create, quire_timeline_flush, quire_timeline_end
- * Returns:  QUIRE_OK; QUIRE_IO {what}: of whatever was written so far; QUIRE_NO_MEMORY.
- */
-enum quire_status quire_timeline_create(const char *path, int64_t start_ns,
-                                        struct quire_timeline **timeline_out,
-                                        struct quire_refusal *refusal_out);
-enum quire_status quire_timeline_flush(struct quire_timeline *timeline,
-                                       struct quire_refusal *refusal_out);
-enum quire_status quire_timeline_end(struct quire_timeline *timeline,
-                                     struct quire_refusal *refusal_out);
-
-/* A command was decided, with status OK a step was planned, of a pool of @num_pages. */
-void quire_timeline_command(struct quire_timeline *timeline,
-                            const struct quire_event_command *command,
-                            enum quire_status status, int64_t num_pages);
-
-/* A speculative step's fate took effect. */
-void quire_timeline_fate(struct quire_timeline *timeline,
-                         const struct quire_event_fate *fate);
-
-/* A step has retired; in their order. */
-void quire_timeline_step(struct quire_timeline *timeline, uint64_t ticket,
-                         const struct quire_record_step *step);
 
 #endif

@@ -40,6 +40,13 @@ uint64_t quire_record_blocked(const struct quire_recording *recording)
 
 /* ------------------------------------------------------------------ fates */
 
+/* Is the event what a speculative step came to in the end? */
+static bool is_fate(const struct quire_event_head *head)
+{
+	return head->kind == QUIRE_EVENT_PROMOTED ||
+	       head->kind == QUIRE_EVENT_ABANDONED || head->kind == QUIRE_EVENT_FAILED;
+}
+
 /* A fate is that of one of the newest steps, as a rule.  One that was known when its step
  * was decided is in no list. */
 static void close_fate(struct quire_recording *recording,
@@ -74,8 +81,7 @@ static void look_at_new(struct quire_recording *recording)
 		    command_at(recording, recording->seen)->is_open) {
 			QUIRE_ASSERT(recording->num_open < recording->open_max);
 			recording->open[recording->num_open++] = recording->seen;
-		} else if (head->kind != QUIRE_EVENT_COMMAND &&
-		           head->kind != QUIRE_EVENT_SKIP) {
+		} else if (is_fate(head)) {
 			close_fate(recording, (struct quire_event_fate *)head);
 		}
 		recording->seen += head->bytes;
@@ -186,20 +192,32 @@ static const struct quire_record_step *issued_step(
 	return step;
 }
 
-/* A line of what a trace has no words for is left out; all of those were refused. */
 static enum quire_status write_line(struct quire_recording *recording,
                                     const struct quire_trace_record *record,
                                     struct quire_refusal *refusal)
 {
-	enum quire_status status;
+	QUIRE_TRY(quire_trace_write(recording->writer, record, refusal));
+	quire_count(&recording->commands, 1);
+	return QUIRE_OK;
+}
 
-	if (recording->writer == NULL)
-		return QUIRE_OK;
-	recording->is_dirty = true;
-	status = quire_trace_write(recording->writer, record, refusal);
-	quire_count(status == QUIRE_INVALID ? &recording->left_out : &recording->commands,
-	            1);
-	return status == QUIRE_INVALID ? QUIRE_OK : status;
+/* What a trace has no words for was refused.  Its place in the order is another command's
+ * that a trace says nothing wrong of: bases hang on that. */
+static enum quire_status write_unspeakable(struct quire_recording *recording,
+                                           struct quire_trace_record *record,
+                                           struct quire_refusal *refusal)
+{
+	static const struct quire_segment nothing = {.at = QUIRE_AT_ANY};
+	const struct quire_step stand_in = {
+		.segments = &nothing,
+		.num_segments = 1,
+		.flags = record->has_base ? QUIRE_STEP_SPECULATIVE : 0};
+
+	record->command.step = &stand_in;
+	record->command.tokens = 0;
+	record->outcome.is_outside = true;
+	quire_count(&recording->left_out, 1);
+	return write_line(recording, record, refusal);
 }
 
 static void fill_record(const struct quire_recording *recording,
@@ -214,7 +232,8 @@ static void fill_record(const struct quire_recording *recording,
 	                    .label = label_name(recording, (uint32_t)event->label),
 	                    .keep_pages = event->keep_pages,
 	                    .tokens = event->tokens},
-		.has_base = (event->flags & QUIRE_STEP_SPECULATIVE) != 0,
+		.has_base = event->kind == QUIRE_COMMAND_SUBMIT &&
+	                    (event->flags & QUIRE_STEP_SPECULATIVE) != 0,
 		.base = event->base,
 		.has_outcome = true,
 		.outcome = {.status = status_of(recording, event),
@@ -240,6 +259,7 @@ static enum quire_status write_command(struct quire_recording *recording,
                                        struct quire_refusal *refusal)
 {
 	const struct quire_event_lists lists = quire_event_lists(event);
+	enum quire_status status = QUIRE_INVALID;
 	struct quire_trace_record record;
 	struct quire_step as_step;
 
@@ -247,12 +267,10 @@ static enum quire_status write_command(struct quire_recording *recording,
 		quire_timeline_command(recording->timeline, event,
 		                       status_of(recording, event),
 		                       recording->runtime->num_pages);
-	if (event->is_misfit) {
-		quire_count(&recording->left_out, 1);
+	if (recording->writer == NULL)
 		return QUIRE_OK;
-	}
 	fill_record(recording, event, step, &record);
-	if (event->kind == QUIRE_COMMAND_SUBMIT) {
+	if (event->kind == QUIRE_COMMAND_SUBMIT && !event->is_misfit) {
 		fill_step(recording, event, &lists, &as_step);
 		record.command.step = &as_step;
 	}
@@ -261,7 +279,11 @@ static enum quire_status write_command(struct quire_recording *recording,
 		record.outcome.num_pages = event->counts.pages;
 		record.outcome.pages = lists.pages;
 	}
-	return write_line(recording, &record, refusal);
+	recording->is_dirty = true;
+	if (!event->is_misfit)
+		status = write_line(recording, &record, refusal);
+	return status == QUIRE_INVALID ? write_unspeakable(recording, &record, refusal)
+	                               : status;
 }
 
 static enum quire_status write_fate(struct quire_recording *recording,
@@ -269,9 +291,9 @@ static enum quire_status write_fate(struct quire_recording *recording,
                                     struct quire_refusal *refusal)
 {
 	const struct quire_trace_record record = {
-		.command = {.kind = event->head.kind == QUIRE_EVENT_PROMOTED
-	                                    ? QUIRE_COMMAND_PROMOTE
-	                                    : QUIRE_COMMAND_ABANDON,
+		.command = {.kind = event->head.kind == QUIRE_EVENT_ABANDONED
+	                                    ? QUIRE_COMMAND_ABANDON
+	                                    : QUIRE_COMMAND_PROMOTE,
 	                    .target = event->ticket},
 		.has_outcome = true,
 		.has_times = true,
@@ -282,8 +304,10 @@ static enum quire_status write_fate(struct quire_recording *recording,
 
 	if (recording->timeline != NULL)
 		quire_timeline_fate(recording->timeline, event);
-	if (event->head.kind == QUIRE_EVENT_FAILED)
+	if (event->head.kind == QUIRE_EVENT_FAILED || event->is_told ||
+	    recording->writer == NULL)
 		return QUIRE_OK;
+	recording->is_dirty = true;
 	return write_line(recording, &record, refusal);
 }
 
@@ -357,12 +381,14 @@ static enum quire_status write_event(struct quire_recording *recording,
                                      struct quire_refusal *refusal)
 {
 	*done_out = true;
-	if (head->kind == QUIRE_EVENT_SKIP)
-		return QUIRE_OK;
-	if (head->kind != QUIRE_EVENT_COMMAND)
+	if (head->kind == QUIRE_EVENT_COMMAND)
+		return write_if_final(recording, (struct quire_event_command *)head,
+		                      done_out, refusal);
+	if (is_fate(head) || head->kind == QUIRE_EVENT_PROMOTED_ABOVE)
 		return write_fate(recording, (struct quire_event_fate *)head, refusal);
-	return write_if_final(recording, (struct quire_event_command *)head, done_out,
-	                      refusal);
+	if (head->kind == QUIRE_EVENT_WAITED)
+		quire_timeline_wait(recording->timeline, (struct quire_event_wait *)head);
+	return QUIRE_OK;
 }
 
 enum quire_status quire_record_look(struct quire_recording *recording,

@@ -1,35 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* A recording: its begin, its end, and the thread between them. */
+/* The thread of a recording: when it looks, what it makes of failures, how it ends. */
 #include "config.h"
 
 #include "plans/fault_impl.h"
-#include "plans/target_impl.h"
 #include "runtime/record_impl.h"
-#include "runtime/refuse_impl.h"
 #include "runtime/runtime_impl.h"
 
-#include <quire/kernels/dtype.h>
-#include <quire/kernels/layout.h>
-
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdalign.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#define BUFFER_BYTES     INT64_C(16777216)
-#define BUFFER_BYTES_MAX (INT64_C(1) << 40)
-#define FLUSH_NS         INT64_C(100000000)
-#define FLUSH_NS_MIN     INT64_C(1000000)
-#define FLUSH_NS_MAX     INT64_C(10000000000)
-
-/* The largest events that fit: so the planner waits for a recording, never for itself. */
-#define EVENTS_MIN 4
-
-/* ------------------------------------------------------------------ its thread */
 
 /* The first reason counts. */
 static void fail(struct quire_recording *recording, const struct quire_refusal *refusal)
@@ -44,6 +23,7 @@ static void fail(struct quire_recording *recording, const struct quire_refusal *
 	/* Pairs with nothing: see active in record.c. */
 	atomic_store_explicit(&recording->active, false, memory_order_relaxed);
 	quire_wake_all(&recording->runtime->planner_wake);
+	quire_wake_all(&recording->wake); /* its own: it does not sleep any more */
 }
 
 /* The trace could not be written: the writer only knows that its function said so. */
@@ -62,21 +42,27 @@ static void fail_trace(struct quire_recording *recording,
 	fail(recording, &with_cause);
 }
 
-/* The buffer is full; is it an open fate that keeps it so? */
-static void fail_full(struct quire_recording *recording)
+struct quire_refusal quire_record_full(const struct quire_recording *recording,
+                                       uint64_t ticket)
 {
-	struct quire_refusal refusal = {
+	return (struct quire_refusal){
 		.status = QUIRE_LIMIT,
-		.what = "buffer_bytes: the buffer of a recording",
+		.what = ticket != 0 ? "buffer_bytes: the buffer of a recording, behind a "
+	                              "speculative step whose fate is open"
+	                            : "buffer_bytes: the buffer of a recording, or 4096 "
+	                              "steps not written yet",
 		.index = -1,
 		.got = (int64_t)recording->notes.mask + 1,
 		.expected = (int64_t)recording->notes.mask + 1,
+		.ticket = ticket,
 	};
+}
 
-	refusal.ticket = quire_record_blocked(recording);
-	if (refusal.ticket != 0)
-		refusal.what = "buffer_bytes: the buffer of a recording, behind a "
-			       "speculative step whose fate is open";
+static void fail_full(struct quire_recording *recording)
+{
+	const struct quire_refusal refusal =
+		quire_record_full(recording, quire_record_blocked(recording));
+
 	fail(recording, &refusal);
 }
 
@@ -86,7 +72,7 @@ static void answer_planner(struct quire_recording *recording)
 {
 	uint64_t head = atomic_load_explicit(&recording->head, memory_order_relaxed);
 
-	/* Pairs with the release in quire_record_has_room. */
+	/* Pairs with the release in is_over. */
 	if (!atomic_load_explicit(&recording->is_waiting, memory_order_acquire))
 		return;
 	if (quire_record_fits(recording, head)) {
@@ -98,14 +84,19 @@ static void answer_planner(struct quire_recording *recording)
 	}
 }
 
+/* When what was written has to leave the writers. */
+static int64_t flush_deadline(const struct quire_recording *recording)
+{
+	return recording->flushed_ns + recording->config.flush_ns;
+}
+
 /* All that was written leaves the writers, in time. */
 static void flush(struct quire_recording *recording)
 {
 	int64_t now_ns = quire_now_ns();
 	struct quire_refusal refusal;
 
-	if (!recording->is_dirty ||
-	    now_ns - recording->flushed_ns < recording->config.flush_ns)
+	if (!recording->is_dirty || now_ns < flush_deadline(recording))
 		return;
 	recording->is_dirty = false;
 	recording->flushed_ns = now_ns;
@@ -152,432 +143,50 @@ static void report_end(struct quire_recording *recording)
 /* One look.  False: it is over. */
 static bool look(struct quire_recording *recording)
 {
-	/* Pairs with the release of who ends it: what was noted before is seen. */
+	/* Both before the look, which is the last one then.  Pair with the releases in join
+	 * and is_over: what was noted before is seen, and why it ends. */
 	bool ends = atomic_load_explicit(&recording->ends, memory_order_acquire);
+	bool active = atomic_load_explicit(&recording->active, memory_order_acquire);
 	struct quire_refusal refusal;
 
 	if (quire_record_look(recording, &refusal) != QUIRE_OK)
 		fail_trace(recording, &refusal);
 	answer_planner(recording);
-	if (atomic_load_explicit(&recording->is_overrun, memory_order_relaxed))
+	/* Relaxed: stored before `active`. */
+	if (!active && atomic_load_explicit(&recording->is_overrun, memory_order_relaxed))
 		fail_full(recording);
-	/* Pairs with the release in quire_record_has_room. */
-	return !ends && atomic_load_explicit(&recording->active, memory_order_acquire);
+	return !ends && active;
 }
 
-static void *record_main(void *argument)
+/* When it looks again, unless it is woken. */
+static int64_t look_deadline(const struct quire_recording *recording)
+{
+	int64_t look_ns = quire_now_ns() + recording->config.flush_ns;
+
+	/* The executor, whom a waiting planner may hang on, wakes nobody.  Relaxed: the
+	 * planner wakes this thread once it is stored. */
+	if (atomic_load_explicit(&recording->is_waiting, memory_order_relaxed))
+		return quire_now_ns() + QUIRE_RECORD_FLUSH_NS_MIN;
+	return recording->is_dirty && flush_deadline(recording) < look_ns
+	               ? flush_deadline(recording)
+	               : look_ns;
+}
+
+void *quire_record_main(void *argument)
 {
 	struct quire_recording *recording = argument;
 
+	atomic_store_explicit(&recording->runtime->recorder_thread, quire_this_thread(),
+	                      memory_order_relaxed);
 	for (;;) {
 		uint32_t value = quire_wake_value(&recording->wake);
-		int64_t sleep_ns = recording->config.flush_ns;
 
 		if (!look(recording))
 			break;
 		flush(recording);
-		/* The executor, whom it may hang on, wakes nobody. */
-		if (atomic_load_explicit(&recording->is_waiting, memory_order_relaxed))
-			sleep_ns = FLUSH_NS_MIN;
-		(void)quire_wake_sleep(&recording->wake, value,
-		                       quire_now_ns() + sleep_ns);
+		(void)quire_wake_sleep(&recording->wake, value, look_deadline(recording));
 	}
 	close_files(recording);
 	report_end(recording);
 	return NULL;
-}
-
-/* ------------------------------------------------------------------ begin */
-
-void quire_record_config_init(struct quire_record_config *config)
-{
-	*config = (struct quire_record_config){
-		.config_bytes = sizeof(*config),
-		.source = "",
-		.digests = true,
-		.pages = true,
-		.buffer_bytes = BUFFER_BYTES,
-		.flush_ns = FLUSH_NS,
-	};
-}
-
-static enum quire_status check_config(const struct quire_record_config *config,
-                                      struct quire_refusal *refusal)
-{
-	if (config->config_bytes != sizeof(*config))
-		return quire_refuse_bound(
-			refusal, QUIRE_INVALID,
-			"config_bytes: call quire_record_config_init first", -1,
-			(int64_t)config->config_bytes, (int64_t)sizeof(*config));
-	if (config->path != NULL && config->write != NULL)
-		return quire_refuse_what(refusal, QUIRE_INVALID,
-		                         "path, write: one of them, not both");
-	if (config->path == NULL && config->write == NULL && config->timeline == NULL)
-		return quire_refuse_what(refusal, QUIRE_INVALID,
-		                         "path, write, timeline: one has to be given");
-	if (config->source == NULL)
-		return quire_refuse_what(refusal, QUIRE_INVALID, "source: NULL");
-	QUIRE_TRY(quire_check_range(refusal, "buffer_bytes", -1, config->buffer_bytes, 1,
-	                            BUFFER_BYTES_MAX));
-	return quire_check_range(refusal, "flush_ns", -1, config->flush_ns, FLUSH_NS_MIN,
-	                         FLUSH_NS_MAX);
-}
-
-/* Bytes of the largest event, and of what may be noted until the planner asks for room
- * again: its fates, and the end of the ring that an event does not fit into. */
-static uint64_t largest_event(const struct quire_runtime *rt)
-{
-	const struct quire_event_counts most = {
-		.segments = rt->config.rows_max,
-		.pages = rt->num_pages,
-		.combined = rt->config.tables_max,
-		.pre_forks = QUIRE_FORKS_MAX,
-		.post_forks = QUIRE_FORKS_MAX,
-	};
-	uint64_t fates =
-		(uint64_t)rt->config.depth + (uint64_t)rt->config.speculative_max;
-
-	return 2 * quire_event_bytes(&most) + 2 * fates * sizeof(struct quire_event_fate);
-}
-
-static enum quire_status allocate(struct quire_recording *recording)
-{
-	struct quire_runtime *rt = recording->runtime;
-	const struct quire_memory *memory = &rt->config.hooks.memory;
-	int64_t rows = rt->config.rows_max, tables = rt->config.tables_max;
-	struct quire_record_notes *notes = &recording->notes;
-	uint64_t least = EVENTS_MIN * largest_event(rt);
-	uint64_t bytes = (uint64_t)recording->config.buffer_bytes;
-
-	notes->event_max = largest_event(rt);
-	notes->mask =
-		quire_power_of_two_from((int64_t)(bytes > least ? bytes : least)) - 1;
-	recording->open_max = rt->config.depth + rt->config.speculative_max;
-	notes->ring = quire_memory_zeroed(memory, (int64_t)notes->mask + 1, 1);
-	recording->steps = quire_memory_zeroed(memory, QUIRE_RECORD_STEPS,
-	                                       sizeof(*recording->steps));
-	recording->open = quire_memory_zeroed(memory, recording->open_max,
-	                                      sizeof(*recording->open));
-	recording->segments =
-		quire_memory_zeroed(memory, rows, sizeof(*recording->segments));
-	recording->combined =
-		quire_memory_zeroed(memory, tables, sizeof(*recording->combined));
-	recording->combined_labels =
-		quire_memory_zeroed(memory, tables, sizeof(*recording->combined_labels));
-	recording->forks = quire_memory_zeroed(memory, 2 * QUIRE_FORKS_MAX,
-	                                       sizeof(*recording->forks));
-	recording->running = quire_memory_zeroed(memory, QUIRE_RECORD_STEPS,
-	                                         sizeof(*recording->running));
-	if (notes->ring == NULL || recording->steps == NULL || recording->open == NULL ||
-	    recording->segments == NULL || recording->combined == NULL ||
-	    recording->combined_labels == NULL || recording->forks == NULL ||
-	    recording->running == NULL)
-		return QUIRE_NO_MEMORY;
-	/* Touched here, not by the planner. */
-	memset(notes->ring, 0xff, notes->mask + 1);
-	return QUIRE_OK;
-}
-
-static void end_memory(struct quire_recording *recording)
-{
-	const struct quire_runtime *rt = recording->runtime;
-	const struct quire_memory *memory = &rt->config.hooks.memory;
-	int64_t rows = rt->config.rows_max, tables = rt->config.tables_max;
-
-	quire_memory_free(memory, recording->running, QUIRE_RECORD_STEPS,
-	                  sizeof(*recording->running));
-	quire_memory_free(memory, recording->forks, 2 * QUIRE_FORKS_MAX,
-	                  sizeof(*recording->forks));
-	quire_memory_free(memory, recording->combined_labels, tables,
-	                  sizeof(*recording->combined_labels));
-	quire_memory_free(memory, recording->combined, tables,
-	                  sizeof(*recording->combined));
-	quire_memory_free(memory, recording->segments, rows,
-	                  sizeof(*recording->segments));
-	quire_memory_free(memory, recording->open, recording->open_max,
-	                  sizeof(*recording->open));
-	quire_memory_free(memory, recording->steps, QUIRE_RECORD_STEPS,
-	                  sizeof(*recording->steps));
-	quire_memory_free(memory, recording->notes.ring,
-	                  (int64_t)recording->notes.mask + 1, 1);
-	pthread_mutex_destroy(&recording->lock);
-	free(recording->path);
-	quire_memory_free(memory, recording, 1, sizeof(*recording));
-}
-
-/* What the trace was written for. */
-static void make_header(const struct quire_runtime *rt, const char *source,
-                        struct quire_trace_header *header)
-{
-	const struct quire_runtime_config *config = &rt->config;
-	const struct quire_shape *shape = quire_cache_shape(config->cache);
-
-	*header = (struct quire_trace_header){
-		.num_layers = shape->num_layers,
-		.num_kv_heads = shape->num_kv_heads,
-		.head_dim = shape->head_dim,
-		.page_size = shape->page_size,
-		.num_pages = shape->num_pages,
-		.sink = config->sink,
-		.rows_max = config->rows_max,
-		.tokens_max = config->tokens_max,
-		.requests_max = config->requests_max,
-		.seq_tokens_max = config->seq_tokens_max,
-		.request_labels_max = config->request_labels_max,
-		.tables_max = config->tables_max,
-		.table_pages_max = config->table_pages_max,
-		.row_pages_max = config->block_width,
-	};
-	snprintf(header->layout, sizeof(header->layout), "%s",
-	         quire_layout_name(shape->layout));
-	snprintf(header->dtype, sizeof(header->dtype), "%s",
-	         quire_dtype_name(shape->dtype));
-	snprintf(header->source, sizeof(header->source), "%s", source);
-}
-
-static enum quire_status write_file(void *argument, const void *bytes, size_t n)
-{
-	struct quire_recording *recording = argument;
-	const char *at = bytes;
-
-	while (n > 0) {
-		ssize_t put = write(recording->fd, at, n);
-
-		if (put <= 0 && (put == 0 || errno != EINTR)) {
-			recording->error = put == 0 ? EIO : errno;
-			return QUIRE_IO;
-		}
-		at += put > 0 ? put : 0;
-		n -= put > 0 ? (size_t)put : 0;
-	}
-	return QUIRE_OK;
-}
-
-static bool is_compressed(const char *path)
-{
-	size_t length = strlen(path);
-
-	return length >= 4 && strcmp(path + length - 4, ".zst") == 0;
-}
-
-/* A file that has its name, and its header, from the start: whatever becomes of the
- * process, there is a trace. */
-static enum quire_status open_file(struct quire_recording *recording,
-                                   const struct quire_trace_header *header,
-                                   struct quire_refusal *refusal)
-{
-	const struct quire_trace_output output = {
-		.write = write_file,
-		.argument = recording,
-		.compress = is_compressed(recording->path),
-	};
-	struct quire_target target;
-	enum quire_status status;
-
-	QUIRE_TRY(quire_target_open(&target, recording->path, refusal));
-	recording->fd = fcntl(target.fd, F_DUPFD_CLOEXEC, 0);
-	status = recording->fd >= 0
-	                 ? quire_trace_create_to(&output, header, &recording->writer,
-	                                         refusal)
-	                 : quire_fault(refusal, QUIRE_IO, 0, "cannot write to \"%s\": %m",
-	                               recording->path);
-	if (status == QUIRE_OK &&
-	    quire_trace_flush(recording->writer, NULL) != QUIRE_OK) {
-		errno = recording->error;
-		status = quire_fault(refusal, QUIRE_IO, 0, "cannot write to \"%s\": %m",
-		                     recording->path);
-	}
-	if (status == QUIRE_OK)
-		return quire_target_commit(&target, refusal);
-	quire_target_discard(&target);
-	return status;
-}
-
-static enum quire_status open_files(struct quire_recording *recording,
-                                    const struct quire_record_config *config,
-                                    struct quire_refusal *refusal)
-{
-	const struct quire_trace_output output = {.write = config->write,
-	                                          .argument = config->write_argument};
-	struct quire_trace_header header;
-
-	make_header(recording->runtime, config->source, &header);
-	if (recording->path != NULL)
-		QUIRE_TRY(open_file(recording, &header, refusal));
-	else if (config->write != NULL)
-		QUIRE_TRY(quire_trace_create_to(&output, &header, &recording->writer,
-		                                refusal));
-	if (config->timeline != NULL)
-		QUIRE_TRY(quire_timeline_create(config->timeline, recording->start_ns,
-		                                &recording->timeline, refusal));
-	return QUIRE_OK;
-}
-
-static void discard_files(struct quire_recording *recording)
-{
-	quire_trace_discard(recording->writer);
-	if (recording->fd >= 0)
-		close(recording->fd);
-	if (recording->timeline != NULL)
-		(void)quire_timeline_end(recording->timeline, NULL);
-}
-
-/* Signals are for the program's own threads. */
-static enum quire_status start_thread(struct quire_recording *recording,
-                                      struct quire_refusal *refusal)
-{
-	sigset_t all, before;
-	int error;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&recording->thread, NULL, record_main, recording);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (error != 0)
-		return quire_refuse_what(refusal, QUIRE_NO_MEMORY,
-		                         "a recording's thread");
-	pthread_setname_np(recording->thread, "quire-record");
-	return QUIRE_OK;
-}
-
-/* Commands are noted from the first one on: whoever draws a position sees it. */
-static enum quire_status install(struct quire_recording *recording,
-                                 struct quire_refusal *refusal)
-{
-	struct quire_runtime *rt = recording->runtime;
-	struct quire_commands *commands = &rt->commands;
-	enum quire_status status = QUIRE_OK;
-
-	pthread_mutex_lock(&commands->lock);
-	if (quire_recording_of(rt) != NULL)
-		status = quire_refuse_what(refusal, QUIRE_INVALID,
-		                           "the runtime was recorded before");
-	else if (commands->position != 0)
-		status = quire_refuse_what(refusal, QUIRE_INVALID,
-		                           "a command was given before the recording");
-	if (status == QUIRE_OK)
-		status = start_thread(recording, refusal);
-	if (status == QUIRE_OK) {
-		commands->clock = &rt->config.hooks;
-		/* Pairs with the acquire in quire_recording_of. */
-		atomic_store_explicit(&rt->recording, recording, memory_order_release);
-	}
-	pthread_mutex_unlock(&commands->lock);
-	return status;
-}
-
-static enum quire_status begin(struct quire_recording *recording,
-                               const struct quire_record_config *config,
-                               struct quire_refusal *refusal)
-{
-	enum quire_status status;
-
-	recording->config = *config;
-	recording->path = config->path == NULL ? NULL : strdup(config->path);
-	recording->config.path = recording->config.timeline = recording->config.source =
-		NULL;
-	recording->refusal = (struct quire_refusal){.status = QUIRE_OK, .what = ""};
-	recording->fd = -1;
-	recording->start_ns = quire_runtime_now(recording->runtime);
-	atomic_store_explicit(&recording->active, true, memory_order_relaxed);
-	quire_wake_init(&recording->wake);
-	pthread_mutex_init(&recording->lock, NULL); /* cannot fail on Linux */
-	if (allocate(recording) != QUIRE_OK ||
-	    (config->path != NULL && recording->path == NULL))
-		return quire_refuse_what(refusal, QUIRE_NO_MEMORY,
-		                         "buffer_bytes, rows_max, num_pages");
-	status = open_files(recording, config, refusal);
-	if (status == QUIRE_OK)
-		status = install(recording, refusal);
-	if (status != QUIRE_OK)
-		discard_files(recording);
-	return status;
-}
-
-enum quire_status quire_runtime_record_to(struct quire_runtime *rt,
-                                          const struct quire_record_config *config,
-                                          struct quire_refusal *refusal_out)
-{
-	struct quire_recording *recording;
-	enum quire_status status;
-
-	QUIRE_TRY(check_config(config, refusal_out));
-	recording = quire_memory_aligned(&rt->config.hooks.memory, sizeof(*recording),
-	                                 alignof(struct quire_recording));
-	if (recording == NULL)
-		return quire_refuse_what(refusal_out, QUIRE_NO_MEMORY, "a recording");
-	recording->runtime = rt;
-	status = begin(recording, config, refusal_out);
-	if (status != QUIRE_OK)
-		end_memory(recording);
-	return status;
-}
-
-/* ------------------------------------------------------------------ end */
-
-enum quire_status quire_runtime_record_status(struct quire_runtime *rt,
-                                              struct quire_record_status *status_out)
-{
-	struct quire_recording *recording = quire_recording_of(rt);
-
-	if (recording == NULL)
-		return QUIRE_INVALID;
-	pthread_mutex_lock(&recording->lock);
-	status_out->refusal = recording->refusal;
-	pthread_mutex_unlock(&recording->lock);
-	status_out->active =
-		atomic_load_explicit(&recording->active, memory_order_relaxed);
-	status_out->commands = (int64_t)quire_counted(&recording->commands);
-	status_out->left_out = (int64_t)quire_counted(&recording->left_out);
-	/* Relaxed, all: the head first, so that it is not beyond the tail. */
-	status_out->buffered_bytes =
-		-(int64_t)atomic_load_explicit(&recording->head, memory_order_relaxed);
-	status_out->buffered_bytes += (int64_t)atomic_load_explicit(
-		&recording->notes.tail, memory_order_relaxed);
-	status_out->wait_ns = (int64_t)quire_counted(&rt->planner.record_wait_ns);
-	return QUIRE_OK;
-}
-
-static void join(struct quire_recording *recording)
-{
-	/* Relaxed: see active in record.c. */
-	atomic_store_explicit(&recording->active, false, memory_order_relaxed);
-	/* Pairs with the acquire in look. */
-	atomic_store_explicit(&recording->ends, true, memory_order_release);
-	quire_wake_all(&recording->wake);
-	quire_wake_all(&recording->runtime->planner_wake);
-	pthread_join(recording->thread, NULL);
-}
-
-enum quire_status quire_runtime_record_end(struct quire_runtime *rt,
-                                           struct quire_refusal *refusal_out)
-{
-	struct quire_recording *recording = quire_recording_of(rt);
-	bool is_ended;
-
-	if (recording == NULL)
-		return quire_refuse_what(refusal_out, QUIRE_INVALID,
-		                         "nothing is recorded");
-	if (!quire_may_wait(rt) && rt->config.threads == QUIRE_THREADS_LIBRARY)
-		return quire_refuse_what(refusal_out, QUIRE_WOULD_BLOCK, "");
-	pthread_mutex_lock(&recording->lock);
-	is_ended = recording->is_ended;
-	recording->is_ended = true;
-	pthread_mutex_unlock(&recording->lock);
-	if (is_ended)
-		return quire_refuse_what(refusal_out, QUIRE_INVALID,
-		                         "the recording was ended before");
-	join(recording);
-	return quire_refuse(refusal_out, recording->refusal);
-}
-
-void quire_record_destroy(struct quire_runtime *rt)
-{
-	struct quire_recording *recording = quire_recording_of(rt);
-
-	if (recording == NULL)
-		return;
-	if (!recording->is_ended)
-		join(recording);
-	end_memory(recording);
 }

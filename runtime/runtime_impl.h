@@ -91,6 +91,7 @@ struct quire_runtime {
 	/* Which threads may not wait, by their numbers; 0 for none. */
 	_Atomic uint64_t planner_thread;
 	_Atomic uint64_t executor_thread;
+	_Atomic uint64_t recorder_thread;
 	_Atomic int
 		stop; /* 1: the planner's thread ends when idle, 2: the executor's too */
 	pthread_t threads[2];
@@ -98,6 +99,9 @@ struct quire_runtime {
 
 /* May this thread wait?  Not inside a callback, and not on a thread that polls. */
 bool quire_may_wait(struct quire_runtime *runtime);
+
+/* Is this thread in a callback of the runtime's? */
+bool quire_is_inside(struct quire_runtime *runtime);
 
 /* Does this thread drive the planner of a runtime without threads? */
 bool quire_drives_planner(struct quire_runtime *runtime);

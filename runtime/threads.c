@@ -39,34 +39,31 @@ uint64_t quire_this_thread(void)
 	return own_number;
 }
 
-/* Callbacks run on the planner's and the executor's thread, and so does whoever polls.
- * Relaxed: a thread finds its own number only if it wrote it itself. */
+/* Relaxed: a thread finds its own number only if it wrote it itself. */
+static bool is_this(const _Atomic uint64_t *thread)
+{
+	return atomic_load_explicit(thread, memory_order_relaxed) == quire_this_thread();
+}
+
+/* Callbacks run on the planner's, the executor's and the recording's thread, and so does
+ * whoever polls. */
 bool quire_may_wait(struct quire_runtime *rt)
 {
-	return atomic_load_explicit(&rt->planner_thread, memory_order_relaxed) !=
-	               quire_this_thread() &&
-	       atomic_load_explicit(&rt->executor_thread, memory_order_relaxed) !=
-	               quire_this_thread();
+	return !is_this(&rt->planner_thread) && !is_this(&rt->executor_thread) &&
+	       !is_this(&rt->recorder_thread);
 }
 
 bool quire_drives_planner(struct quire_runtime *rt)
 {
-	return rt->config.threads == QUIRE_THREADS_CALLER &&
-	       atomic_load_explicit(&rt->planner_thread, memory_order_relaxed) ==
-	               quire_this_thread();
+	return rt->config.threads == QUIRE_THREADS_CALLER && is_this(&rt->planner_thread);
 }
 
-/* Is this thread in a callback of a poll of its own?  `inside` is that thread's. */
-static bool is_inside(struct quire_runtime *rt)
+/* Of a poll of its own, or anywhere on the recording's; `inside` is that thread's. */
+bool quire_is_inside(struct quire_runtime *rt)
 {
-	/* Relaxed: as in quire_may_wait. */
-	if (atomic_load_explicit(&rt->planner_thread, memory_order_relaxed) ==
-	            quire_this_thread() &&
-	    rt->planner.inside)
-		return true;
-	return atomic_load_explicit(&rt->executor_thread, memory_order_relaxed) ==
-	               quire_this_thread() &&
-	       rt->executor.inside;
+	return (is_this(&rt->planner_thread) && rt->planner.inside) ||
+	       (is_this(&rt->executor_thread) && rt->executor.inside) ||
+	       is_this(&rt->recorder_thread);
 }
 
 /* ------------------------------------------------------------------ sleep */
@@ -133,7 +130,8 @@ static void *planner_main(void *argument)
 	struct quire_runtime *rt = argument;
 	struct quire_spin spin;
 
-	atomic_store_explicit(&rt->planner_thread, quire_this_thread(), memory_order_relaxed);
+	atomic_store_explicit(&rt->planner_thread, quire_this_thread(),
+	                      memory_order_relaxed);
 	begin_thread(rt, QUIRE_ROLE_PLANNER);
 	quire_spin_init(&spin, rt->config.spin_ns);
 	for (;;) {
@@ -155,7 +153,8 @@ static void *executor_main(void *argument)
 	struct quire_runtime *rt = argument;
 	struct quire_spin spin;
 
-	atomic_store_explicit(&rt->executor_thread, quire_this_thread(), memory_order_relaxed);
+	atomic_store_explicit(&rt->executor_thread, quire_this_thread(),
+	                      memory_order_relaxed);
 	begin_thread(rt, QUIRE_ROLE_EXECUTOR);
 	quire_spin_init(&spin, rt->config.spin_ns);
 	for (;;) {
@@ -286,8 +285,10 @@ static void poll_to_the_end(struct quire_runtime *rt)
 {
 	int previous = quire_device_enter(rt->device);
 
-	atomic_store_explicit(&rt->planner_thread, quire_this_thread(), memory_order_relaxed);
-	atomic_store_explicit(&rt->executor_thread, quire_this_thread(), memory_order_relaxed);
+	atomic_store_explicit(&rt->planner_thread, quire_this_thread(),
+	                      memory_order_relaxed);
+	atomic_store_explicit(&rt->executor_thread, quire_this_thread(),
+	                      memory_order_relaxed);
 	for (;;) {
 		uint32_t value = quire_wake_value(&rt->executor_wake);
 		bool moved = quire_planner_move(rt);
@@ -319,7 +320,8 @@ bool quire_planner_poll(struct quire_runtime *rt)
 {
 	if (rt->config.threads != QUIRE_THREADS_CALLER || rt->planner.inside)
 		return false;
-	atomic_store_explicit(&rt->planner_thread, quire_this_thread(), memory_order_relaxed);
+	atomic_store_explicit(&rt->planner_thread, quire_this_thread(),
+	                      memory_order_relaxed);
 	return quire_planner_move(rt);
 }
 
@@ -330,7 +332,8 @@ bool quire_executor_poll(struct quire_runtime *rt)
 
 	if (rt->config.threads != QUIRE_THREADS_CALLER || rt->executor.inside)
 		return false;
-	atomic_store_explicit(&rt->executor_thread, quire_this_thread(), memory_order_relaxed);
+	atomic_store_explicit(&rt->executor_thread, quire_this_thread(),
+	                      memory_order_relaxed);
 	previous = quire_device_enter(rt->device);
 	moved = quire_executor_move(rt);
 	quire_device_leave(rt->device, previous);
@@ -353,7 +356,7 @@ enum quire_status quire_runtime_idle(struct quire_runtime *rt, uint32_t value,
 		return QUIRE_OK;
 	if (deadline_ns <= quire_runtime_now(rt))
 		return QUIRE_TIMEOUT;
-	if (is_inside(rt))
+	if (quire_is_inside(rt))
 		return QUIRE_WOULD_BLOCK;
 	return sleep_until(rt, wake, value, deadline_ns, executor_look(rt)) == 0
 	               ? QUIRE_OK

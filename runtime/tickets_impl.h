@@ -36,7 +36,12 @@ struct quire_ticket_cell {
 	 * Stored with release by clients under the commands' lock, loaded with acquire by
 	 * the planner: it then sees every command drawn before. */
 	_Atomic uint64_t fate;
-	int64_t fate_ns; /* when it was given, of a recorded one; written before it */
+	/* When it was given, of a recorded one; stored before it.  A step that was
+	 * promoted in vain may be abandoned while the planner reads: either time will
+	 * do. */
+	_Atomic int64_t fate_ns;
+	bool is_promote_noted; /* in a recording, while it still may end otherwise; the
+	                        * planner's */
 	/* How it ended, where that is not what `outcome` says; both written before
 	 * RETIRED. */
 	_Atomic bool failed; /* with the runtime */

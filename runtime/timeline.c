@@ -2,7 +2,7 @@
 #include "config.h"
 
 #include "plans/fault_impl.h"
-#include "runtime/record_impl.h"
+#include "runtime/timeline_impl.h"
 #include "runtime/refuse_impl.h"
 
 #include <errno.h>
@@ -25,8 +25,7 @@ enum {
 struct quire_timeline {
 	FILE *file;
 	int64_t start_ns;
-	int64_t waited_to_ns; /* of the newest wait written */
-	int64_t retired_ns;   /* of the newest step written */
+	int64_t retired_ns; /* of the newest step written */
 	uint64_t clients[CLIENTS_MAX];
 	int num_clients;
 	char *path; /* for messages */
@@ -68,8 +67,8 @@ static void put_slice(struct quire_timeline *timeline, int lane, int64_t from_ns
 	fprintf(timeline->file, ",\"dur\":" TIME_FORMAT, TIME(ns));
 }
 
-/* A step of the arrow that follows a ticket: "s", "t", "f"; it is bound to the slice of its
- * lane that is there at this time. */
+/* A step of the arrow that follows a ticket: "s", "t", "f"; it is bound to the slice of
+ * its lane that is there at this time. */
 static void put_flow(struct quire_timeline *timeline, const char *phase, int lane,
                      int64_t at_ns, uint64_t ticket)
 {
@@ -107,15 +106,11 @@ static int client_lane(struct quire_timeline *timeline, uint64_t client)
 
 /* ------------------------------------------------------------------ what happened */
 
-static void put_wait(struct quire_timeline *timeline,
-                     const struct quire_event_numbers *numbers)
+void quire_timeline_wait(struct quire_timeline *timeline,
+                         const struct quire_event_wait *wait)
 {
-	if (numbers->wait_to_ns == timeline->waited_to_ns)
-		return;
-	timeline->waited_to_ns = numbers->wait_to_ns;
-	put_slice(timeline, LANE_PLANNER, numbers->wait_from_ns, numbers->wait_to_ns);
-	fprintf(timeline->file, ",\"cat\":\"wait\",\"name\":\"%s\"}",
-	        numbers->waited_for_pages ? "wait for pages" : "wait for a slot");
+	put_slice(timeline, LANE_PLANNER, wait->from_ns, wait->to_ns);
+	fprintf(timeline->file, ",\"cat\":\"wait\",\"name\":\"%s\"}", wait->what);
 }
 
 static void put_counters(struct quire_timeline *timeline,
@@ -141,7 +136,6 @@ void quire_timeline_command(struct quire_timeline *timeline,
 	put_slice(timeline, lane, command->given_ns, command->given_ns);
 	fprintf(timeline->file, ",\"cat\":\"client\",\"name\":\"%s %" PRIu64 "\"}",
 	        command->kind == QUIRE_COMMAND_SUBMIT ? "submit" : name, command->ticket);
-	put_wait(timeline, &command->numbers);
 	put_slice(timeline, LANE_PLANNER, command->started_ns, command->decided_ns);
 	fprintf(timeline->file,
 	        ",\"cat\":\"planner\",\"name\":\"%s %" PRIu64
@@ -161,6 +155,7 @@ void quire_timeline_fate(struct quire_timeline *timeline,
 		[QUIRE_EVENT_PROMOTED] = "promote",
 		[QUIRE_EVENT_ABANDONED] = "abandon",
 		[QUIRE_EVENT_FAILED] = "failed",
+		[QUIRE_EVENT_PROMOTED_ABOVE] = "promote",
 	};
 
 	put_event(timeline, "i", LANE_PLANNER, fate->decided_ns);

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 # runtime/cmd: the quire command.
 bin_PROGRAMS += quire
-quire_SOURCES = \
+quire_SOURCES = %D%/main.c $(cmd_sources)
+# All but its main, for tests that call a command as a function.
+cmd_sources = \
 	%D%/batch.c \
 	%D%/batch_impl.h \
 	%D%/check.c \
@@ -22,7 +24,6 @@ quire_SOURCES = \
 	%D%/info.c \
 	%D%/input.c \
 	%D%/jobs.c \
-	%D%/main.c \
 	%D%/marks.c \
 	%D%/marks_impl.h \
 	%D%/options.c \

@@ -260,8 +260,9 @@ int cmd_run_speculate(struct cmd_run *run, const struct quire_trace_record *reco
 int cmd_run_decide(struct cmd_run *run, const struct quire_command *command,
                    struct cmd_pending *pending);
 
-/* The trace is over: abandon what is open. */
-int cmd_run_abandon_all(struct cmd_run *run);
+/* The trace is over: promote what is open and was promoted as far as the record goes, as
+ * in a trace that was cut; abandon all else. */
+int cmd_run_end_all(struct cmd_run *run);
 
 /* ------------------------------------------------------------------ check.c */
 

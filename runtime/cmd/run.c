@@ -334,7 +334,7 @@ int cmd_run_all(struct cmd_run *run)
 		         run->options->from, last);
 		return CMD_BAD;
 	}
-	if (run->is_cut || run->damage.found)
+	if (run->is_cut)
 		leave_open_uncompared(run);
-	return cmd_run_abandon_all(run);
+	return cmd_run_end_all(run);
 }

@@ -72,13 +72,30 @@ int cmd_run_decide(struct cmd_run *run, const struct quire_command *command,
 	return CMD_DONE;
 }
 
-int cmd_run_abandon_all(struct cmd_run *run)
+/* Was it promoted behind the end of the trace, or ended with the recorded runtime?  Its
+ * recorded outcome is the final one. */
+static bool was_promoted(struct cmd_run *run, const struct cmd_fate *fate)
+{
+	const struct cmd_pending *pending = cmd_run_pending(run, fate->index);
+
+	return !run->is_cut && pending->has_expected &&
+	       pending->expected.status != QUIRE_ABANDONED;
+}
+
+int cmd_run_end_all(struct cmd_run *run)
 {
 	struct cmd_fate *fate;
+	int code = CMD_DONE;
 
-	while ((fate = cmd_fates_open(&run->fates)) != NULL) {
+	while (code == CMD_DONE && (fate = cmd_fates_open(&run->fates)) != NULL) {
 		enum quire_status status = QUIRE_OK;
 
+		if (was_promoted(run, fate)) {
+			fate->promote_line = fate->line;
+			cmd_fates_promote(&run->fates, fate);
+			code = tell_promotes(run, NULL);
+			continue;
+		}
 		if (fate->ticket != 0)
 			status = tell(run, QUIRE_COMMAND_ABANDON, fate->ticket);
 		cmd_fates_abandon(&run->fates, fate);
@@ -87,7 +104,7 @@ int cmd_run_abandon_all(struct cmd_run *run)
 			                       "the step could not be abandoned at the "
 			                       "end of the trace");
 	}
-	return cmd_run_settle_all(run);
+	return code == CMD_DONE ? cmd_run_settle_all(run) : code;
 }
 
 /* ------------------------------------------------------------------ submit */

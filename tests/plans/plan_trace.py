@@ -30,9 +30,8 @@ def shown(field, value):
 
 
 def run(path):
-    """[(command, outcome)], and the fault that the file ends with, if there is one: then
-    the commands go as far as their outcomes are known for good."""
-    commands, runtime = [], None
+    """[(command, outcome)], and the fault that the file ends with, if there is one."""
+    commands, runtime, found = [], None, None
     try:
         read = trace.read(path)
         runtime = model.Model(next(read))
@@ -40,10 +39,10 @@ def run(path):
             about = {name: given[name] for name in ("line", "do", "outcome")}
             commands.append((about, runtime.apply(given)))
     except trace.Refused as fault:
-        first = runtime.unsettled() if runtime else None
-        return [one for one in commands if first is None or one[0]["line"] < first], fault
-    runtime.end()
-    return commands, None
+        found = fault
+    if runtime:
+        runtime.end()
+    return commands, found
 
 
 def main(path):

@@ -73,8 +73,9 @@ class Pool:
 class Draft:
     """before: all that there was before it, where it had an effect."""
 
-    def __init__(self, line, base, outcome):
+    def __init__(self, line, base, outcome, recorded):
         self.line, self.base, self.outcome = line, base, outcome
+        self.recorded = recorded
         self.fate, self.is_planned, self.is_late, self.before = "open", False, False, None
 
     def rests_on(self, other):
@@ -110,16 +111,15 @@ class Model:
         return outcome
 
     def end(self):
-        """Drafts whose fate is open when the trace ends are abandoned."""
+        """Drafts whose fate is open when the trace ends are abandoned, but for those that
+        were promoted behind its end."""
         while any(draft.fate == "open" for draft in self.live):
-            self.abandon(next(draft for draft in self.live if draft.fate == "open"))
+            draft = next(draft for draft in self.live if draft.fate == "open")
+            if draft.recorded and draft.recorded["status"] != "ABANDONED":
+                draft.fate = "promoted"
+            else:
+                self.abandon(draft)
             self.go_on()
-
-    def unsettled(self):
-        """The first line of a command whose outcome may change, or that has none yet."""
-        lines = [draft.line for draft in self.live]
-        lines += [given["line"] for given, _, _ in self.parked]
-        return min(lines, default=None)
 
     # Drafts
 
@@ -140,7 +140,7 @@ class Model:
         return base
 
     def add_draft(self, given, outcome):
-        draft = Draft(given["line"], self.base_of(given), outcome)
+        draft = Draft(given["line"], self.base_of(given), outcome, given["outcome"])
         self.drafts[given["id"]] = draft
         if draft.base and draft.base.fate == "abandoned":
             draft.fate, draft.is_late = "abandoned", True

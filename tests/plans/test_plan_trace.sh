@@ -105,6 +105,15 @@ END
 } >"$work/fates.plan"
 both "$work/fates.plan"
 
+# The same, cut: what is OK on record was promoted behind the end, what is ABANDONED was not.
+sed '$d' "$work/fates.plan" >"$work/cut.plan"
+{
+	echo '{"do":"submit","id":10,"segments":[[1,"main",3,9]],"speculative":true,"base":null,"outcome":{"status":"OK","pages":[]}}'
+	echo '{"do":"submit","id":11,"segments":[[1,"main",1,12]],"speculative":true,"base":10,"outcome":{"status":"STALE","detail":12}}' | sed 's/1,12\]/1,13]/'
+	echo '{"do":"submit","id":12,"segments":[[1,"main",5,12]],"speculative":true,"base":11,"outcome":{"status":"ABANDONED"}}'
+} >>"$work/cut.plan"
+both "$work/cut.plan"
+
 both "$work/hand.plan"
 
 # 64 labels, main among them: the next one is LIMIT, now and later.
@@ -154,10 +163,10 @@ reads 2 "$work/name.plan" "$work/name.plan:5: do: "
 # ... behind something else that is wrong, which comes first.
 sed '5s/rewind/rewnd/;3s/\[1,2\]/[1,3]/' "$work/hand.plan" >"$work/both.plan"
 reads 1 "$work/both.plan" "$work/both.plan:3: outcome.pages: "
-# ... before the fate of a step is known, so that its outcome is not.
+# ... before the promote of a step that is OK on record.
 sed '11s/"pages":\[5,6\]/"pages":[6,5]/;12s/"ticket":3/"ticket":0/' "$work/hand.plan" \
 	>"$work/fate.plan"
-reads 2 "$work/fate.plan" "$work/fate.plan:12: ticket: "
+reads 1 "$work/fate.plan" "$work/fate.plan:11: outcome.pages: "
 sed '8s/"base":1/"base":null/' "$work/hand.plan" >"$work/base.plan"
 reads 2 "$work/base.plan" "$work/base.plan:8: base: "
 sed '11s/"base":null/"base":2/' "$work/hand.plan" >"$work/base.plan"

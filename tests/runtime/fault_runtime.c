@@ -9,7 +9,9 @@
 
 #include <check.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #define SKIPPED 77
 
@@ -216,6 +218,83 @@ START_TEST(every_thread_of_a_create_may_fail)
 }
 END_TEST
 
+/* ------------------------------------------------------------------ recordings */
+
+static enum quire_status swallow(void *argument, const void *bytes, size_t n)
+{
+	(void)argument;
+	(void)bytes;
+	(void)n;
+	return QUIRE_OK;
+}
+
+/* Start a recording with the n-th request for memory, or for a thread, failing; true: it
+ * was started. */
+static bool try_recording(struct bench *bench, const struct quire_record_config *config,
+                          int64_t place, bool from_then_on, bool of_threads)
+{
+	struct quire_runtime *runtime;
+	enum quire_status status;
+	int64_t lost;
+
+	ck_assert_int_eq(quire_runtime_create(&bench->f.config, &runtime, NULL),
+	                 QUIRE_OK);
+	memset(&bench->refusal, 0, sizeof(bench->refusal));
+	remember_from_here();
+	if (of_threads)
+		atomic_store(&counting.threads_fail_in, place);
+	else
+		fail_at(place, from_then_on);
+	status = quire_runtime_record_to(runtime, config, &bench->refusal);
+	fail_no_more();
+	atomic_store(&counting.threads_fail_in, 0);
+	lost = counting.num_live;
+	if (status == QUIRE_OK) {
+		ck_assert_int_eq(quire_runtime_record_end(runtime, NULL), QUIRE_OK);
+		lost = 0;
+	}
+	atomic_store(&counting.remembers, false);
+	quire_runtime_destroy(runtime);
+	ck_assert_msg(lost == 0, "place %d: %d leaked", (int)place, (int)lost);
+	if (status == QUIRE_OK)
+		return true;
+	ck_assert_int_eq(status, QUIRE_NO_MEMORY);
+	ck_assert_int_eq(bench->refusal.status, QUIRE_NO_MEMORY);
+	return false;
+}
+
+/* Into a function, into a file, with a timeline. */
+START_TEST(every_request_for_memory_of_a_recording_may_fail)
+{
+	char path[] = "/tmp/quire-fault-XXXXXX", timeline[] = "/tmp/quire-fault-XXXXXX";
+	struct bench bench = {.made = NULL};
+	struct quire_record_config config;
+
+	close(mkstemp(path));
+	close(mkstemp(timeline));
+	quire_record_config_init(&config);
+	config.buffer_bytes = 1;
+	config.write = _i == 0 ? swallow : NULL;
+	config.path = _i == 0 ? NULL : path;
+	config.timeline = _i == 2 ? timeline : NULL;
+	fixture_begin(&bench.f, "cpu:inline", NUM_PAGES, PAGE_SIZE);
+	for (int mode = 0; mode < 2; mode++) {
+		int64_t place = 1;
+
+		while (!try_recording(&bench, &config, place, mode == 1, false))
+			ck_assert_int_lt(place++, PLACES_MAX);
+		/* The recording, its eight arrays, a writer, at least. */
+		ck_assert_int_gt(place, 10);
+	}
+	ck_assert(!try_recording(&bench, &config, 1, false, true));
+	ck_assert(try_recording(&bench, &config, 2, false, true));
+	quire_cache_destroy(bench.f.cache);
+	quire_device_destroy(bench.f.device);
+	unlink(path);
+	unlink(timeline);
+}
+END_TEST
+
 #ifndef QUIRE_DEBUG /* a debug build's own checks need memory */
 static _Atomic int32_t gate_is_open, functions_run;
 
@@ -369,6 +448,8 @@ int main(void)
 	tcase_set_timeout(tcase, 60);
 	tcase_add_loop_test(tcase, every_request_for_memory_of_a_create_may_fail, 0,
 	                    NUM_THINGS);
+	tcase_add_loop_test(tcase, every_request_for_memory_of_a_recording_may_fail, 0,
+	                    3);
 	tcase_add_test(tcase, every_thread_of_a_create_may_fail);
 #ifndef QUIRE_DEBUG
 	tcase_add_test(tcase,

@@ -158,6 +158,36 @@ TESTS += %D%/torture_abandon
 %C%_torture_abandon_LDADD = $(TEST_LIBS)
 %C%_torture_abandon_CFLAGS = $(TEST_CFLAGS)
 
+check_PROGRAMS += %D%/test_record
+TESTS += %D%/test_record
+%C%_test_record_SOURCES = %D%/test_record.c %D%/recorded.h %D%/directed.h %D%/fixture.h
+%C%_test_record_LDADD = $(TEST_LIBS)
+%C%_test_record_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/test_record_limits
+TESTS += %D%/test_record_limits
+%C%_test_record_limits_SOURCES = %D%/test_record_limits.c %D%/recorded.h \
+	%D%/directed.h %D%/fixture.h
+%C%_test_record_limits_LDADD = $(TEST_LIBS)
+%C%_test_record_limits_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/print_timeline
+%C%_print_timeline_SOURCES = %D%/print_timeline.c %D%/fixture.h
+%C%_print_timeline_LDADD = $(TEST_LIBS)
+%C%_print_timeline_CFLAGS = $(TEST_CFLAGS)
+TESTS += %D%/test_record_timeline.sh
+EXTRA_DIST += %D%/test_record_timeline.sh %D%/check_timeline.py
+
+check_PROGRAMS += %D%/torture_record
+TESTS += %D%/torture_record
+%C%_torture_record_SOURCES = %D%/torture_record.c %D%/fixture.h $(cmd_sources)
+%C%_torture_record_LDADD = $(TEST_LIBS)
+%C%_torture_record_CFLAGS = $(TEST_CFLAGS)
+
+torture_runs += torture-record
+torture-record: %D%/torture_record$(EXEEXT)
+	./%D%/torture_record 100
+
 model_sources = \
 	%D%/model_image.c %D%/model_image.h \
 	%D%/model_forks.c \
@@ -180,6 +210,7 @@ TESTS += %D%/test_model
 sim_sources = $(model_sources) \
 	%D%/sim_caller.c %D%/sim_client.c %D%/sim_compare.c %D%/sim_cover.c \
 	%D%/sim_device.c %D%/sim_device.h %D%/sim_modes.c %D%/sim_modes.h \
+	%D%/sim_record.c $(cmd_sources) \
 	%D%/sim_run.c %D%/sim_run.h %D%/sim_threads.c %D%/sim_trace.c %D%/sim_work.c
 %C%_test_model_SOURCES = %D%/test_model.c $(sim_sources)
 %C%_test_model_LDADD = $(TEST_LIBS)

@@ -70,6 +70,7 @@ struct list {
 #define LIST_SPECULATIVE (1u << 2)
 #define LIST_WIDE        (1u << 3) /* no limit but that of a stream's tokens */
 #define LIST_ALL         (LIST_FORKS | LIST_WINDOWS | LIST_SPECULATIVE)
+#define LIST_RECORDED    (1u << 4) /* of its run: it is recorded, and replayed */
 
 /*
  * list_make - a list of a seed; free it with list_free

@@ -119,6 +119,7 @@ bool sim_run_list(struct sim_place *place, enum mode mode, uint64_t seed,
 	struct list list;
 	bool agree;
 
+	m.records = (features & LIST_RECORDED) != 0;
 	place->mode = mode;
 	place->seed = seed;
 	place->num_commands = num_commands;

@@ -83,7 +83,11 @@ static void end(struct sim *sim)
 	if (sim->stuck)
 		return;
 	sim->ending = true;
+	if (sim->recorded != NULL)
+		sim_record_look(sim);
 	quire_runtime_destroy(sim->runtime);
+	if (sim->recorded != NULL)
+		sim_record_compare(sim);
 	quire_cache_destroy(sim->cache);
 	quire_device_destroy(sim->device);
 	for (int32_t i = 0; i < sim->list->num_commands; i++) {
@@ -116,6 +120,8 @@ bool sim_run(struct sim *sim, const struct list *list, const struct sim_mode *mo
 		if (mode->delays && dice_percent(&sim->dice, 15))
 			sim->records[i].delay_us = 1 + dice_below(&sim->dice, 150);
 	begin(sim, mode);
+	if (mode->records)
+		sim_record_begin(sim);
 	cover->lists++;
 	if (mode->threads == QUIRE_THREADS_CALLER)
 		sim_drive_caller(sim, mode);

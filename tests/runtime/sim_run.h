@@ -118,6 +118,7 @@ struct sim {
 	bool failed;
 	bool ending; /* it is being destroyed */
 	bool stuck;  /* the runtime may not be destroyed: it would wait for ever */
+	struct sim_recorded *recorded; /* NULL: it is not */
 	char text[16384];
 };
 
@@ -125,6 +126,7 @@ struct sim {
 struct sim_mode {
 	const char *device; /* "sim": a device of the scheduler's */
 	enum quire_threads threads;
+	bool records;      /* ... what is then compared and replayed */
 	bool delays;       /* lose time in polls of library threads, and on the device */
 	bool check_each;   /* quire_runtime_check after every command */
 	int32_t cancel_at; /* shut down, cancelling, before this command; -1: never */
@@ -190,6 +192,18 @@ void sim_compare_broken(struct sim *sim);
 
 /* sim_delay - an on_poll that loses time now and then; @argument: the sim */
 void sim_delay(void *argument, enum quire_role role);
+
+/* ------------------------------------------------------------------ recorded */
+
+/* sim_record_begin - before the first command */
+void sim_record_begin(struct sim *sim);
+
+/* sim_record_look - what tickets tell at the end, before the runtime is gone */
+void sim_record_look(struct sim *sim);
+
+/* sim_record_compare - the recording, once it is: with what was given and told, and with
+ * what `quire replay` makes of it */
+void sim_record_compare(struct sim *sim);
 
 /* ------------------------------------------------------------------ callbacks */
 

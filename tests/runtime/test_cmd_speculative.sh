@@ -367,6 +367,39 @@ says ": more than 1024 speculative submits whose fate is open"
 run 0 replay --json --check --depth 64 "$work/reader.plan"
 is checked_tokens 600
 
+# A recording that was cut before two promotes: what they came to is known all the same.
+# The third was abandoned, the fourth ended with its runtime.
+ok=',"outcome":{"status":"OK"}'
+{
+	header 40
+	open 1
+	guess 1 '[1,"main",5,0]' "$ok"
+	guess 2 '[1,"main",5,5]' "$ok"
+	guess 3 '[1,"main",5,10]' ',"outcome":{"status":"ABANDONED"}'
+	guess 4 '[1,"main",5,10]' ',"outcome":{"status":"CANCELLED"},"base":2'
+} >"$work/cut.plan"
+ways "$work/cut.plan"
+is steps 2
+is tokens 10
+# What refused a step may not be in the trace: it is left out.
+{
+	header 40
+	open 1
+	submit '[1,"main",5,0]' ',"outcome":{"status":"INVALID","outside":true}'
+	submit '[1,"main",3,0]' "$ok"
+} >"$work/outside.plan"
+ways "$work/outside.plan"
+is steps 1
+is tokens 3
+# A row may not be wider than the recorded block table.
+{
+	header 40 | sed 's/"table_pages":4096/&,"row_pages":2/'
+	open 1
+	submit '[1,"main",9,0]' ',"outcome":{"status":"LIMIT"}'
+	submit '[1,"main",8,0]' "$ok"
+} >"$work/wide.plan"
+ways "$work/wide.plan"
+is steps 1
 # Seventy steps stacked: --depth holds 64, the queue the others, whoever is faster.
 {
 	header 40 | sed 's/"rows":8,/"rows":32768,/'

@@ -120,6 +120,17 @@ START_TEST(library_threads_change_nothing)
 }
 END_TEST
 
+/* In whatever way it is driven, shut down or ended by its device. */
+START_TEST(a_recorded_run_is_read_and_replayed_as_it_was)
+{
+	enum mode mode = (enum mode)_i;
+
+	for (uint64_t i = 0; i < 100 / LISTS_DIVISOR; i++)
+		ck_assert(sim_run_list(&places[mode], mode, 90001 + i, 50,
+		                       LIST_ALL | LIST_RECORDED));
+}
+END_TEST
+
 /* ------------------------------------------------------------------ as a trace */
 
 static bool same_step(const struct quire_step *a, const struct quire_step *b)
@@ -307,6 +318,8 @@ static Suite *suite(void)
 	tcase_add_test(lists, a_failing_device_ends_everything_and_loses_nothing);
 	tcase_add_test(lists, an_asynchronous_device_changes_nothing);
 	tcase_add_test(lists, library_threads_change_nothing);
+	tcase_add_loop_test(lists, a_recorded_run_is_read_and_replayed_as_it_was, 0,
+	                    MODES);
 	tcase_add_test(lists, the_trace_of_a_list_reads_back_as_its_commands);
 	tcase_add_test(lists, a_slot_is_planned_again_while_its_step_still_runs);
 	suite_add_tcase(s, lists);

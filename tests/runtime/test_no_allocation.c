@@ -210,8 +210,31 @@ static void fill_behind_a_gate(struct scene *scene)
 	sem_destroy(&gate);
 }
 
+static enum quire_status swallow(void *argument, const void *bytes, size_t n)
+{
+	(void)bytes;
+	*(int64_t *)argument += (int64_t)n;
+	return QUIRE_OK;
+}
+
+/* Written often, so that its thread has been everywhere. */
+static void record(struct scene *scene, int64_t *bytes)
+{
+	struct quire_record_config config;
+
+	quire_record_config_init(&config);
+	config.write = swallow;
+	config.write_argument = bytes;
+	config.timeline = "/dev/null";
+	config.flush_ns = 1000000;
+	config.waits = true;
+	ck_assert_int_eq(quire_runtime_record_to(scene->f.runtime, &config, NULL),
+	                 QUIRE_OK);
+}
+
+/* @recorded: bytes of a recording; NULL: there is none */
 static void begin(struct scene *scene, const char *device, enum quire_threads threads,
-                  int32_t depth)
+                  int32_t depth, int64_t *recorded)
 {
 	uint64_t ticket = 0;
 
@@ -222,6 +245,8 @@ static void begin(struct scene *scene, const char *device, enum quire_threads th
 	scene->f.config.depth = depth;
 	scene->f.config.digests = true;
 	fixture_create(&scene->f);
+	if (recorded != NULL)
+		record(scene, recorded);
 	for (uint64_t request = 1; request <= 2; request++)
 		ck_assert_int_eq(quire_runtime_open(scene->f.runtime, request, &ticket),
 		                 QUIRE_OK);
@@ -265,12 +290,16 @@ static const struct {
 
 #define NUM_SETTINGS ((int)(sizeof(settings) / sizeof(settings[0])))
 
+/* Recorded or not. */
 START_TEST(thousands_of_steps_allocate_nothing)
 {
+	int i = _i % NUM_SETTINGS;
+	bool is_recorded = _i >= NUM_SETTINGS;
 	static struct scene scene;
-	int64_t before, after;
+	int64_t before, after, bytes = 0;
 
-	begin(&scene, settings[_i].device, settings[_i].threads, settings[_i].depth);
+	begin(&scene, settings[i].device, settings[i].threads, settings[i].depth,
+	      is_recorded ? &bytes : NULL);
 	before = atomic_load(&counting.requests);
 	run_steps(&scene, STEPS);
 	after = atomic_load(&counting.requests);
@@ -278,6 +307,7 @@ START_TEST(thousands_of_steps_allocate_nothing)
 	ck_assert_int_eq(after - before, 0);
 	ck_assert_uint_ge(stats_of(&scene.f).steps_retired, STEPS);
 	fixture_end(&scene.f);
+	ck_assert_int_ge(bytes, is_recorded ? STEPS * 100 : 0);
 }
 END_TEST
 
@@ -289,7 +319,7 @@ START_TEST(refused_commands_and_full_queues_allocate_nothing)
 	uint64_t ticket = 0, last = 0;
 	int64_t before, after;
 
-	begin(&scene, "cpu:inline", QUIRE_THREADS_CALLER, 2);
+	begin(&scene, "cpu:inline", QUIRE_THREADS_CALLER, 2, NULL);
 	before = atomic_load(&counting.requests);
 	for (uint64_t i = 0; i < 300; i++) {
 		struct quire_refusal refusal;
@@ -322,7 +352,7 @@ START_TEST(opening_and_closing_a_request_allocate_nothing)
 	static struct scene scene;
 	int64_t before, after;
 
-	begin(&scene, "cpu:inline", QUIRE_THREADS_CALLER, 2);
+	begin(&scene, "cpu:inline", QUIRE_THREADS_CALLER, 2, NULL);
 	before = atomic_load(&counting.requests);
 	/* More rounds than there are places for requests. */
 	for (int round = 0; round < 3000; round++) {
@@ -346,7 +376,8 @@ int main(void)
 
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, the_counter_counts);
-	tcase_add_loop_test(tcase, thousands_of_steps_allocate_nothing, 0, NUM_SETTINGS);
+	tcase_add_loop_test(tcase, thousands_of_steps_allocate_nothing, 0,
+	                    2 * NUM_SETTINGS);
 	tcase_add_test(tcase, refused_commands_and_full_queues_allocate_nothing);
 	tcase_add_test(tcase, opening_and_closing_a_request_allocate_nothing);
 	suite_add_tcase(suite, tcase);

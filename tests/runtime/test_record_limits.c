@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: MIT */
+/* Recordings that cannot go on, and those that are not allowed: the runtime is none the
+ * worse for it. */
+#include "config.h"
+
+#include "recorded.h"
+#include "tests/run_suite.h"
+
+#include <quire/plans/trace.h>
+
+#include <check.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PATIENCE_NS 20000000000ll
+
+static struct fixture f;
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ll + now.tv_nsec;
+}
+
+static void nap(void)
+{
+	const struct timespec time = {.tv_nsec = 200000};
+
+	nanosleep(&time, NULL);
+}
+
+/* A recording that has ended says why; its thread has a little time for that. */
+static struct quire_record_status await_end(void)
+{
+	int64_t deadline = now_ns() + PATIENCE_NS;
+	struct quire_record_status status;
+
+	do {
+		nap();
+		status = recorded_status(&f);
+		ck_assert_int_lt(now_ns(), deadline);
+	} while (status.active || status.refusal.status == QUIRE_OK);
+	return status;
+}
+
+/* Steps of one row; false: one was refused. */
+static bool give_steps(int n)
+{
+	bool good = true;
+
+	for (int i = 0; i < n; i++)
+		good &= extend_now(&f, 1, NULL, i % 5 == 4 ? 0 : 1, QUIRE_AT_ANY)
+		                        .refusal.status == QUIRE_OK &&
+		        (i % 64 < 63 || i == n - 1 ||
+		         reset_now(&f, 1, NULL, false) == QUIRE_OK);
+	return good & (reset_now(&f, 1, NULL, false) == QUIRE_OK);
+}
+
+static void run_steps(int n)
+{
+	ck_assert(give_steps(n));
+}
+
+static void start(const struct quire_record_config *config)
+{
+	recorded_begin(&f, 64, 4);
+	recorded_create(&f, config);
+	ck_assert_int_eq(open_now(&f, 1), QUIRE_OK);
+}
+
+/* Whole lines of a file are a trace; returns how many.  The rest begins one more. */
+static int read_lines(const char *path)
+{
+	struct quire_trace_reader *reader;
+	struct quire_trace_record record;
+	struct quire_refusal refusal;
+	enum quire_status status;
+	int lines = 0;
+
+	ck_assert_int_eq(quire_trace_open(path, &reader, &refusal), QUIRE_OK);
+	while ((status = quire_trace_next(reader, &record, &refusal)) == QUIRE_OK)
+		lines++;
+	ck_assert_msg(status == QUIRE_END || refusal.line == lines + 2, "%s",
+	              refusal.what);
+	quire_trace_close(reader);
+	return lines;
+}
+
+/* ------------------------------------------------------------------ full */
+
+/* Nobody waits for a write that does not come to its end, and the recording says so. */
+START_TEST(a_write_that_blocks_ends_the_recording_and_holds_nobody_up)
+{
+	struct quire_record_config config = recorded_config();
+	struct quire_record_status status;
+
+	config.buffer_bytes = 1;
+	start(&config);
+	recorded_shut(true);
+	run_steps(20);
+	recorded_await_write();
+	run_steps(3000);
+	status = recorded_status(&f);
+	ck_assert(!status.active);
+	ck_assert_int_eq(status.refusal.status, QUIRE_LIMIT);
+	ck_assert_ptr_nonnull(strstr(status.refusal.what, "buffer_bytes"));
+	ck_assert_int_eq(status.wait_ns, 0);
+	ck_assert_int_eq(recorded.reports, 0); /* its thread stands in the write */
+	recorded_shut(false);
+	ck_assert_int_eq(await_end().refusal.status, QUIRE_LIMIT);
+	ck_assert_int_eq(quire_runtime_record_end(f.runtime, NULL), QUIRE_LIMIT);
+	fixture_end(&f);
+	ck_assert_int_eq(recorded.reports, 1);
+	ck_assert_int_eq(recorded.report.status, QUIRE_LIMIT);
+}
+END_TEST
+
+static void *open_soon(void *argument)
+{
+	(void)argument;
+	recorded_await_write();
+	for (int i = 0; i < 100; i++)
+		nap();
+	recorded_shut(false);
+	return NULL;
+}
+
+/* Library threads: the planner is the one who waits. */
+START_TEST(a_planner_that_waits_loses_nothing)
+{
+	struct quire_record_config config = recorded_config();
+	int lines = 0;
+	pthread_t thread;
+	uint64_t ticket;
+
+	config.buffer_bytes = 1;
+	config.waits = true;
+	recorded_begin(&f, 64, 4);
+	f.config.threads = QUIRE_THREADS_LIBRARY;
+	recorded_shut(true);
+	recorded_create(&f, &config);
+	must(pthread_create(&thread, NULL, open_soon, NULL) == 0);
+	for (int i = 0; i < 2000; i++)
+		must(quire_runtime_open(f.runtime, 1, &ticket) == QUIRE_OK);
+	must(quire_runtime_wait(f.runtime, ticket, QUIRE_STAGE_RETIRED, QUIRE_NO_DEADLINE,
+	                        NULL) == QUIRE_OK);
+	pthread_join(thread, NULL);
+	ck_assert_int_gt(recorded_status(&f).wait_ns, 1000000);
+	ck_assert_int_eq(quire_runtime_record_end(f.runtime, NULL), QUIRE_OK);
+	ck_assert_int_eq(recorded_status(&f).commands, 2000);
+	fixture_end(&f);
+	while (recorded_line(lines + 1) != NULL && lines < 3) /* the first ones in full */
+		lines++;
+	ck_assert_int_eq(lines, 3);
+	for (const char *c = recorded.bytes; *c != '\0'; c++)
+		lines += *c == '\n';
+	ck_assert_int_eq(lines, 3 + 1 + 2000);
+}
+END_TEST
+
+/* What is behind an open fate cannot be written; who decides it may be who waits. */
+START_TEST(a_buffer_full_behind_an_open_fate_ends_the_recording)
+{
+	struct quire_record_config config = recorded_config();
+	struct quire_record_status status;
+	uint64_t draft, ticket;
+
+	config.buffer_bytes = 1;
+	config.waits = _i == 1;
+	recorded_begin(&f, 64, 4);
+	f.config.threads = QUIRE_THREADS_LIBRARY;
+	recorded_create(&f, &config);
+	/* Refused, so it does not hold up what is behind it, but its fate is open. */
+	draft = give(&f, SPECULATIVE(9, NULL, 1, 0));
+	for (int i = 0; i < 3000; i++)
+		must(quire_runtime_open(f.runtime, 1, &ticket) == QUIRE_OK);
+	must(quire_runtime_wait(f.runtime, ticket, QUIRE_STAGE_RETIRED, QUIRE_NO_DEADLINE,
+	                        NULL) == QUIRE_OK);
+	status = await_end();
+	ck_assert_int_eq(status.refusal.status, QUIRE_LIMIT);
+	ck_assert_ptr_nonnull(strstr(recorded_status(&f).refusal.what, "buffer_bytes"));
+	must(promote(&f, draft) == QUIRE_OK);
+	must(quire_runtime_record_end(f.runtime, NULL) == QUIRE_LIMIT);
+	ck_assert_uint_eq(recorded_status(&f).refusal.ticket, draft);
+	fixture_end(&f);
+	ck_assert_int_eq(recorded.reports, 1);
+	ck_assert_uint_eq(recorded.report.ticket, draft);
+}
+END_TEST
+
+/* 4,096 steps have a cell, whatever room there is in the ring: a thread that looks every
+ * ten seconds is told before they are used up. */
+START_TEST(many_small_steps_wake_the_recordings_thread)
+{
+	struct quire_record_config config = recorded_config();
+	int64_t deadline = now_ns() + PATIENCE_NS / 4;
+
+	config.flush_ns = 10000000000;
+	config.buffer_bytes = 64 << 20;
+	start(&config);
+	run_steps(1100);
+	while (recorded_status(&f).commands < 1000) {
+		nap();
+		ck_assert_int_lt(now_ns(), deadline);
+	}
+	fixture_end(&f);
+}
+END_TEST
+
+/* Commands that end without being done need room like all others. */
+START_TEST(a_cancelled_queue_is_longer_than_the_buffer)
+{
+	struct quire_record_config config = recorded_config();
+	struct quire_segment segments[64];
+	const struct quire_step step = {.segments = segments, .num_segments = 64};
+	int lines = 0;
+
+	for (int i = 0; i < 64; i++)
+		segments[i] = (struct quire_segment){.request = 1, .span = i, .at = i};
+	config.buffer_bytes = 1;
+	config.waits = true;
+	recorded_begin(&f, 64, 4);
+	f.config.commands_max = 1024;
+	f.config.rows_max = 64;
+	recorded_create(&f, &config);
+	for (int i = 0; i < 1000; i++)
+		submit(&f, &step);
+	must(quire_runtime_shutdown(f.runtime, true) == QUIRE_OK);
+	fixture_end(&f);
+	for (const char *c = recorded.bytes; *c != '\0'; c++)
+		lines += *c == '\n';
+	ck_assert_int_eq(lines, 1 + 1000);
+	for (const char *c = recorded.bytes; (c = strstr(c, "\"CANCELLED\"")) != NULL;
+	     c++)
+		lines--;
+	ck_assert_int_eq(lines, 1);
+	ck_assert_int_eq(recorded.reports, 0);
+}
+END_TEST
+
+/* ------------------------------------------------------------------ failing writes */
+
+START_TEST(the_n_th_write_fails)
+{
+	for (int n = 1; n < 12; n++) {
+		struct quire_record_config config = recorded_config();
+		const char *cut;
+
+		memset(recorded.bytes, 0, recorded.n);
+		recorded.n = 0;
+		recorded.calls = recorded.reports = 0;
+		recorded.fails_at = n;
+		start(&config);
+		for (int i = 0; recorded_status(&f).active && i < 100; i++) {
+			run_steps(10);
+			nap();
+		}
+		ck_assert_int_eq(await_end().refusal.status, QUIRE_IO);
+		run_steps(10);
+		ck_assert_int_eq(quire_runtime_record_end(f.runtime, NULL), QUIRE_IO);
+		fixture_end(&f);
+		ck_assert_int_eq(recorded.reports, 1);
+		ck_assert_int_eq(recorded.report.status, QUIRE_IO);
+		ck_assert_str_ne(recorded.text, "");
+		cut = strrchr(recorded.bytes, '\n');
+		ck_assert(n == 1 ? recorded.n == 0 : cut != NULL);
+	}
+}
+END_TEST
+
+/* A file that cannot be written any further: its path and the cause are told. */
+static void check_full(const char *path, const char *cause)
+{
+	const struct quire_record_status status = await_end();
+
+	ck_assert_int_eq(status.refusal.status, QUIRE_IO);
+	ck_assert_ptr_nonnull(strstr(status.refusal.what, path));
+	ck_assert_ptr_nonnull(strstr(status.refusal.what, cause));
+	run_steps(50);
+	ck_assert_int_eq(quire_runtime_record_end(f.runtime, NULL), QUIRE_IO);
+	fixture_end(&f);
+	ck_assert_int_eq(recorded.reports, 1);
+	ck_assert_ptr_nonnull(strstr(recorded.text, cause));
+}
+
+START_TEST(a_file_that_is_too_large_ends_the_recording_with_whole_lines)
+{
+	struct rlimit small = {.rlim_cur = 20000}, before;
+	char path[] = "/tmp/quire-small-XXXXXX";
+	struct quire_record_config config = recorded_config();
+	struct stat about;
+
+	close(mkstemp(path));
+	signal(SIGXFSZ, SIG_IGN);
+	config.write = NULL;
+	config.path = path;
+	start(&config);
+	must(getrlimit(RLIMIT_FSIZE, &before) == 0);
+	small.rlim_max = before.rlim_max;
+	must(setrlimit(RLIMIT_FSIZE, &small) == 0);
+	for (int i = 0; recorded_status(&f).active && i < 1000; i++)
+		must(give_steps(10));
+	must(setrlimit(RLIMIT_FSIZE, &before) == 0);
+	check_full(path, strerror(EFBIG));
+	must(stat(path, &about) == 0);
+	ck_assert_int_eq(about.st_size, 20000);
+	ck_assert_int_gt(read_lines(path), 50);
+	unlink(path);
+}
+END_TEST
+
+START_TEST(a_full_device_is_found_at_the_beginning_or_on_the_way)
+{
+	struct quire_record_config config = recorded_config();
+	struct quire_refusal refusal;
+
+	recorded_begin(&f, 64, 4);
+	fixture_create(&f);
+	config.write = NULL;
+	config.path = "/dev/full";
+	ck_assert_int_eq(quire_runtime_record_to(f.runtime, &config, &refusal), QUIRE_IO);
+	ck_assert_ptr_nonnull(strstr(refusal.what, "/dev/full"));
+	ck_assert_ptr_nonnull(strstr(refusal.what, strerror(ENOSPC)));
+	/* A timeline gathers what it writes. */
+	config = recorded_config();
+	config.timeline = "/dev/full";
+	ck_assert_int_eq(quire_runtime_record_to(f.runtime, &config, &refusal), QUIRE_OK);
+	ck_assert_int_eq(open_now(&f, 1), QUIRE_OK);
+	run_steps(5);
+	check_full("/dev/full", strerror(ENOSPC));
+}
+END_TEST
+
+/* ------------------------------------------------------------------ refused */
+
+static void check_refused(struct quire_record_config config, enum quire_status status,
+                          const char *what)
+{
+	struct quire_refusal refusal = {.what = ""};
+
+	ck_assert_int_eq(quire_runtime_record_to(f.runtime, &config, &refusal), status);
+	ck_assert_int_eq(refusal.status, status);
+	ck_assert_msg(strstr(refusal.what, what) != NULL, "\"%s\" is not about \"%s\"",
+	              refusal.what, what);
+	ck_assert_int_eq(quire_runtime_record_to(f.runtime, &config, NULL), status);
+}
+
+START_TEST(a_wrong_config_is_refused_by_its_field)
+{
+	static char source[257];
+	struct quire_record_config good = recorded_config(), bad;
+	struct quire_record_status status;
+
+	recorded_begin(&f, 64, 4);
+	fixture_create(&f);
+	ck_assert_int_eq(quire_runtime_record_status(f.runtime, &status), QUIRE_INVALID);
+	ck_assert_int_eq(quire_runtime_record_end(f.runtime, NULL), QUIRE_INVALID);
+	bad = good, bad.config_bytes--;
+	check_refused(bad, QUIRE_INVALID, "config_bytes");
+	bad = good, bad.path = "/tmp/never";
+	check_refused(bad, QUIRE_INVALID, "path, write");
+	bad = good, bad.write = NULL;
+	check_refused(bad, QUIRE_INVALID, "path, write, timeline");
+	bad = good, bad.source = NULL;
+	check_refused(bad, QUIRE_INVALID, "source");
+	memset(source, 'x', sizeof(source) - 1);
+	bad = good, bad.source = source;
+	check_refused(bad, QUIRE_INVALID, "source");
+	bad = good, bad.buffer_bytes = 0;
+	check_refused(bad, QUIRE_INVALID, "buffer_bytes");
+	bad = good, bad.buffer_bytes = (INT64_C(1) << 40) + 1;
+	check_refused(bad, QUIRE_INVALID, "buffer_bytes");
+	bad = good, bad.flush_ns = 999999;
+	check_refused(bad, QUIRE_INVALID, "flush_ns");
+	bad = good, bad.flush_ns = 10000000001;
+	check_refused(bad, QUIRE_INVALID, "flush_ns");
+	bad = good, bad.write = NULL, bad.path = "/nowhere/at/all";
+	check_refused(bad, QUIRE_IO, "/nowhere/at/all");
+	bad.path = "/tmp";
+	check_refused(bad, QUIRE_IO, "/tmp");
+	bad = good, bad.timeline = "/nowhere/at/all";
+	check_refused(bad, QUIRE_IO, "/nowhere/at/all");
+	source[255] = '\0';
+	good.source = source; /* as long as it may be */
+	ck_assert_int_eq(quire_runtime_record_to(f.runtime, &good, NULL), QUIRE_OK);
+	fixture_end(&f);
+	ck_assert_ptr_nonnull(strstr(recorded_line(0), source));
+}
+END_TEST
+
+/* The second one does not touch the first one's file, though it names it. */
+START_TEST(a_second_recording_is_refused_and_leaves_the_first_alone)
+{
+	char path[] = "/tmp/quire-twice-XXXXXX";
+	struct quire_record_config config = recorded_config();
+
+	close(mkstemp(path));
+	config.write = NULL;
+	config.path = path;
+	recorded_begin(&f, 64, 4);
+	recorded_create(&f, &config);
+	ck_assert_int_eq(read_lines(path), 0); /* but there is a header */
+	ck_assert_int_eq(open_now(&f, 1), QUIRE_OK);
+	run_steps(3);
+	check_refused(config, QUIRE_INVALID, "recorded before");
+	run_steps(3);
+	ck_assert_int_eq(quire_runtime_record_end(f.runtime, NULL), QUIRE_OK);
+	ck_assert_int_eq(quire_runtime_record_end(f.runtime, NULL), QUIRE_INVALID);
+	check_refused(config, QUIRE_INVALID, "recorded before");
+	fixture_end(&f);
+	ck_assert_int_eq(read_lines(path), 1 + 2 * (3 + 1));
+	unlink(path);
+}
+END_TEST
+
+START_TEST(a_recording_that_comes_late_is_refused_and_makes_no_file)
+{
+	struct quire_record_config config = recorded_config();
+	char folder[] = "/tmp/quire-late-XXXXXX", path[64];
+	struct stat about;
+
+	must(mkdtemp(folder) != NULL);
+	snprintf(path, sizeof(path), "%s/recording", folder);
+	recorded_begin(&f, 64, 4);
+	fixture_create(&f);
+	ck_assert_int_eq(open_now(&f, 1), QUIRE_OK);
+	config.write = NULL;
+	config.path = path;
+	check_refused(config, QUIRE_INVALID, "a command was given before");
+	ck_assert_int_ne(stat(path, &about), 0);
+	rmdir(folder);
+	fixture_end(&f);
+}
+END_TEST
+
+/* ------------------------------------------------------------------ end in a callback */
+
+static _Atomic int ends; /* of a recording, refused inside a callback */
+
+static void try_end(void)
+{
+	struct quire_refusal refusal;
+
+	if (quire_runtime_record_end(f.runtime, &refusal) == QUIRE_WOULD_BLOCK &&
+	    refusal.status == QUIRE_WOULD_BLOCK)
+		atomic_fetch_add(&ends, 1);
+}
+
+static enum quire_status end_on_plan(void *argument, struct quire_plan *plan)
+{
+	(void)argument;
+	(void)plan;
+	try_end();
+	return QUIRE_OK;
+}
+
+static enum quire_status end_in_step(void *argument, const struct quire_plan *plan,
+                                     struct quire_dstream *compute)
+{
+	(void)argument;
+	(void)plan;
+	(void)compute;
+	try_end();
+	return QUIRE_OK;
+}
+
+static void end_when_done(void *argument, uint64_t ticket,
+                          const struct quire_outcome *outcome)
+{
+	(void)argument;
+	(void)ticket;
+	(void)outcome;
+	try_end();
+}
+
+static enum quire_status end_in_write(void *argument, const void *bytes, size_t n)
+{
+	(void)argument;
+	(void)bytes;
+	(void)n;
+	try_end();
+	return QUIRE_IO;
+}
+
+static void end_in_report(void *argument, const struct quire_report *report)
+{
+	(void)argument;
+	if (report->kind == QUIRE_REPORT_RECORDING_ENDED)
+		try_end();
+}
+
+START_TEST(no_callback_may_end_the_recording)
+{
+	static const struct quire_segment segment = {.request = 1, .span = 1};
+	const struct quire_step step = {.segments = &segment,
+	                                .num_segments = 1,
+	                                .run = end_in_step,
+	                                .done = end_when_done};
+	struct quire_record_config config = recorded_config();
+	uint64_t ticket;
+
+	config.write = end_in_write;
+	recorded_begin(&f, 64, 4);
+	f.config.threads = _i == 0 ? QUIRE_THREADS_LIBRARY : QUIRE_THREADS_CALLER;
+	f.config.on_plan = end_on_plan;
+	f.config.hooks.on_report = end_in_report;
+	recorded_create(&f, &config);
+	must(quire_runtime_open(f.runtime, 1, &ticket) == QUIRE_OK);
+	must(quire_runtime_submit(f.runtime, &step, &ticket) == QUIRE_OK);
+	if (_i == 1)
+		settle(&f);
+	must(quire_runtime_wait(f.runtime, ticket, QUIRE_STAGE_RETIRED, QUIRE_NO_DEADLINE,
+	                        NULL) == QUIRE_OK);
+	ck_assert_int_eq(await_end().refusal.status, QUIRE_IO);
+	ck_assert_int_eq(quire_runtime_record_end(f.runtime, NULL), QUIRE_IO);
+	fixture_end(&f);
+	/* on_plan, the step, its end; writes and the report. */
+	ck_assert_int_ge(atomic_load(&ends), 5);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("record limits");
+	TCase *tcase = tcase_create("limits");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, a_write_that_blocks_ends_the_recording_and_holds_nobody_up);
+	tcase_add_test(tcase, a_planner_that_waits_loses_nothing);
+	tcase_add_loop_test(tcase, a_buffer_full_behind_an_open_fate_ends_the_recording,
+	                    0, 2);
+	tcase_add_test(tcase, many_small_steps_wake_the_recordings_thread);
+	tcase_add_test(tcase, a_cancelled_queue_is_longer_than_the_buffer);
+	tcase_add_test(tcase, the_n_th_write_fails);
+	tcase_add_test(tcase,
+	               a_file_that_is_too_large_ends_the_recording_with_whole_lines);
+	tcase_add_test(tcase, a_full_device_is_found_at_the_beginning_or_on_the_way);
+	tcase_add_test(tcase, a_wrong_config_is_refused_by_its_field);
+	tcase_add_test(tcase, a_second_recording_is_refused_and_leaves_the_first_alone);
+	tcase_add_test(tcase, a_recording_that_comes_late_is_refused_and_makes_no_file);
+	tcase_add_loop_test(tcase, no_callback_may_end_the_recording, 0, 2);
+	suite_add_tcase(suite, tcase);
+	return run_suite(suite);
+}
