@@ -251,6 +251,7 @@ START_TEST(the_n_th_write_fails)
 {
 	for (int n = 1; n < 12; n++) {
 		struct quire_record_config config = recorded_config();
+		int64_t deadline = now_ns() + PATIENCE_NS;
 		const char *cut;
 
 		memset(recorded.bytes, 0, recorded.n);
@@ -258,8 +259,8 @@ START_TEST(the_n_th_write_fails)
 		recorded.calls = recorded.reports = 0;
 		recorded.fails_at = n;
 		start(&config);
-		for (int i = 0; recorded_status(&f).active && i < 100; i++) {
-			run_steps(10);
+		while (recorded_status(&f).active && now_ns() < deadline) {
+			run_steps(10); /* each look is a write */
 			nap();
 		}
 		ck_assert_int_eq(await_end().refusal.status, QUIRE_IO);
@@ -293,6 +294,7 @@ static void check_full(const char *path, const char *cause)
 START_TEST(a_file_that_is_too_large_ends_the_recording_with_whole_lines)
 {
 	struct rlimit small = {.rlim_cur = 20000}, before;
+	int64_t deadline = now_ns() + PATIENCE_NS;
 	char path[] = "/tmp/quire-small-XXXXXX";
 	struct quire_record_config config = recorded_config();
 	struct stat about;
@@ -305,7 +307,7 @@ START_TEST(a_file_that_is_too_large_ends_the_recording_with_whole_lines)
 	must(getrlimit(RLIMIT_FSIZE, &before) == 0);
 	small.rlim_max = before.rlim_max;
 	must(setrlimit(RLIMIT_FSIZE, &small) == 0);
-	for (int i = 0; recorded_status(&f).active && i < 1000; i++)
+	while (recorded_status(&f).active && now_ns() < deadline)
 		must(give_steps(10));
 	must(setrlimit(RLIMIT_FSIZE, &before) == 0);
 	check_full(path, strerror(EFBIG));
