@@ -9,12 +9,21 @@ quire_SOURCES = \
 	%D%/cmd_impl.h \
 	%D%/content.c \
 	%D%/content_impl.h \
+	%D%/diff.c \
+	%D%/diff_align.c \
+	%D%/diff_impl.h \
+	%D%/diff_key.c \
+	%D%/diff_report.c \
+	%D%/diff_side.c \
+	%D%/diff_tell.c \
 	%D%/fates.c \
 	%D%/fates_impl.h \
 	%D%/fault.c \
 	%D%/import.c \
 	%D%/info.c \
 	%D%/input.c \
+	%D%/lines.c \
+	%D%/lines_impl.h \
 	%D%/main.c \
 	%D%/options.c \
 	%D%/pattern.c \
@@ -26,6 +35,17 @@ quire_SOURCES = \
 	%D%/reread.c \
 	%D%/run.c \
 	%D%/settle.c \
+	%D%/shrink.c \
+	%D%/shrink_cut.c \
+	%D%/shrink_fates.c \
+	%D%/shrink_impl.h \
+	%D%/shrink_learn.c \
+	%D%/shrink_model.c \
+	%D%/shrink_model_impl.h \
+	%D%/shrink_reduce.c \
+	%D%/shrink_run.c \
+	%D%/shrink_try.c \
+	%D%/shrink_write.c \
 	%D%/speculate.c \
 	%D%/streams.c \
 	%D%/streams_impl.h \

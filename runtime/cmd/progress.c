@@ -35,21 +35,35 @@ void cmd_progress_start(const char *what, const struct cmd_common *common)
 	line.next_ns = now_ns() + SHOW_NS;
 }
 
-void cmd_progress_show(int64_t done, int64_t of)
+/* Is it wanted, and time for another look? */
+static bool is_due(void)
 {
 	int64_t now;
 
 	if (line.what == NULL)
-		return;
+		return false;
 	now = now_ns();
 	if (now < line.next_ns)
-		return;
+		return false;
 	line.next_ns = now + SHOW_NS;
 	line.shown = true;
+	return true;
+}
+
+void cmd_progress_show(int64_t done, int64_t of)
+{
+	if (!is_due())
+		return;
 	if (of > 0)
 		fprintf(stderr, "\r%s %3" PRId64 " %%\033[K", line.what, done * 100 / of);
 	else
 		fprintf(stderr, "\r%s %" PRId64 "\033[K", line.what, done);
+}
+
+void cmd_progress_show_text(const char *text)
+{
+	if (is_due())
+		fprintf(stderr, "\r%s: %s\033[K", line.what, text);
 }
 
 void cmd_progress_end(void)
