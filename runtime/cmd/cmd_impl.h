@@ -27,6 +27,8 @@ int cmd_replay(int argc, char **argv);
 int cmd_import(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_stress(int argc, char **argv);
+int cmd_diff(int argc, char **argv);
+int cmd_shrink(int argc, char **argv);
 
 /* The names of a trace's commands, by kind. */
 #define CMD_KINDS (QUIRE_COMMAND_ABANDON + 1)
@@ -110,6 +112,7 @@ void cmd_input_close(struct cmd_input *input);
 void cmd_progress_start(const char *what, const struct cmd_common *common);
 /* @of -1: not known */
 void cmd_progress_show(int64_t done, int64_t of);
+void cmd_progress_show_text(const char *text);
 /* Take the line away; no-op when none is shown. */
 void cmd_progress_end(void);
 

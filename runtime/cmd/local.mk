@@ -12,6 +12,13 @@ cmd_sources = \
 	%D%/compare.c \
 	%D%/content.c \
 	%D%/content_impl.h \
+	%D%/diff.c \
+	%D%/diff_align.c \
+	%D%/diff_impl.h \
+	%D%/diff_key.c \
+	%D%/diff_report.c \
+	%D%/diff_side.c \
+	%D%/diff_tell.c \
 	%D%/divergence.c \
 	%D%/divergence_impl.h \
 	%D%/explain.c \
@@ -24,6 +31,8 @@ cmd_sources = \
 	%D%/info.c \
 	%D%/input.c \
 	%D%/jobs.c \
+	%D%/lines.c \
+	%D%/lines_impl.h \
 	%D%/marks.c \
 	%D%/marks_impl.h \
 	%D%/options.c \
@@ -44,6 +53,17 @@ cmd_sources = \
 	%D%/ring_impl.h \
 	%D%/run.c \
 	%D%/settle.c \
+	%D%/shrink.c \
+	%D%/shrink_cut.c \
+	%D%/shrink_fates.c \
+	%D%/shrink_impl.h \
+	%D%/shrink_learn.c \
+	%D%/shrink_model.c \
+	%D%/shrink_model_impl.h \
+	%D%/shrink_reduce.c \
+	%D%/shrink_run.c \
+	%D%/shrink_try.c \
+	%D%/shrink_write.c \
 	%D%/speculate.c \
 	%D%/streams.c \
 	%D%/streams_impl.h \

@@ -19,6 +19,8 @@ static const struct command commands[] = {
 	{"import", "quire import", cmd_import},
 	{"info", "quire info", cmd_info},
 	{"stress", "quire stress", cmd_stress},
+	{"diff", "quire diff", cmd_diff},
+	{"shrink", "quire shrink", cmd_shrink},
 };
 
 struct main_options {
@@ -50,7 +52,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		if (options->command == NULL)
 			return cmd_refuse_usage(state,
 			                        "\"%s\" is no command: import, replay, "
-			                        "info or stress is wanted",
+			                        "info, diff, shrink or stress is wanted",
 			                        argument);
 		options->at = state->next - 1;
 		state->next = state->argc; /* the rest is the command's */
@@ -60,7 +62,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		    !options->version)
 			return cmd_refuse_usage(
 				state,
-				"a command is wanted: import, replay, info or stress");
+				"a command is wanted: import, replay, info, diff, "
+				"shrink or stress");
 		return 0;
 	default:
 		return cmd_parse_common(key, argument, state);
@@ -77,6 +80,8 @@ static const struct argp argp = {
 	       "  import   make a plan trace of a request trace\n"
 	       "  replay   run a plan trace, compare and verify it\n"
 	       "  info     say what a trace holds\n"
+	       "  diff     compare two plan traces\n"
+	       "  shrink   make a plan trace smaller for which a program fails\n"
 	       "  stress   take and give pages from many threads, see that none is lost\n"
 	       "\n"
 	       "Example:\n"

@@ -41,17 +41,25 @@ void cmd_progress_start(const char *what, const struct cmd_common *common)
 	pthread_mutex_unlock(&lock);
 }
 
-static void show(int64_t done, int64_t of)
+/* Is it wanted, and time for another look?  Under the lock. */
+static bool is_due(void)
 {
 	int64_t now;
 
 	if (line.what == NULL)
-		return;
+		return false;
 	now = now_ns();
 	if (now < line.next_ns)
-		return;
+		return false;
 	line.next_ns = now + SHOW_NS;
 	line.shown = true;
+	return true;
+}
+
+static void show(int64_t done, int64_t of)
+{
+	if (!is_due())
+		return;
 	if (of > 0)
 		fprintf(stderr, "\r%s %3" PRId64 " %%\033[K", line.what, done * 100 / of);
 	else
@@ -62,6 +70,14 @@ void cmd_progress_show(int64_t done, int64_t of)
 {
 	pthread_mutex_lock(&lock);
 	show(done, of);
+	pthread_mutex_unlock(&lock);
+}
+
+void cmd_progress_show_text(const char *text)
+{
+	pthread_mutex_lock(&lock);
+	if (is_due())
+		fprintf(stderr, "\r%s: %s\033[K", line.what, text);
 	pthread_mutex_unlock(&lock);
 }
 

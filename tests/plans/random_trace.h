@@ -50,9 +50,9 @@ static void teardown(void)
 	temporary_end(&temporary);
 }
 
-static enum quire_status open_text(const char *text, size_t size,
-                                   struct quire_trace_reader **reader,
-                                   struct quire_refusal *refusal)
+static inline enum quire_status open_text(const char *text, size_t size,
+                                          struct quire_trace_reader **reader,
+                                          struct quire_refusal *refusal)
 {
 	temporary_fill(&temporary, text, size);
 	return quire_trace_open(temporary.path, reader, refusal);

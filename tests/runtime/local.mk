@@ -278,6 +278,19 @@ TESTS += %D%/test_tables
 	runtime/cmd/report.c runtime/cmd/tables.c
 %C%_test_tables_LDADD = $(TEST_LIBS)
 %C%_test_tables_CFLAGS = $(TEST_CFLAGS)
+shrink_sources = runtime/cmd/cmd_impl.h runtime/cmd/fault.c runtime/cmd/lines.c \
+	runtime/cmd/lines_impl.h runtime/cmd/progress.c \
+	runtime/cmd/shrink_cut.c runtime/cmd/shrink_fates.c runtime/cmd/shrink_impl.h \
+	runtime/cmd/shrink_learn.c runtime/cmd/shrink_model.c \
+	runtime/cmd/shrink_model_impl.h \
+	runtime/cmd/shrink_reduce.c runtime/cmd/shrink_try.c runtime/cmd/shrink_write.c
+
+check_PROGRAMS += %D%/test_shrink
+TESTS += %D%/test_shrink
+%C%_test_shrink_SOURCES = %D%/test_shrink.c %D%/valid_trace.c %D%/valid_trace.h \
+	%D%/devices.h %D%/fixture.h $(shrink_sources)
+%C%_test_shrink_LDADD = $(TEST_LIBS)
+%C%_test_shrink_CFLAGS = $(TEST_CFLAGS)
 
 # The stress command over a broken pool, over the pool as it is, and over pools that are
 # built once more with small groups (tests/alloc/local.mk).
@@ -317,11 +330,13 @@ TESTS += $(torture_stress)
 cmd_tests = \
 	%D%/test_cmd.sh \
 	%D%/test_cmd_check.sh \
+	%D%/test_cmd_diff.sh \
 	%D%/test_cmd_layouts.sh \
 	%D%/test_cmd_packed.sh \
 	%D%/test_cmd_parts.sh \
 	%D%/test_cuda_replay.sh \
 	%D%/test_cmd_refusals.sh \
+	%D%/test_cmd_shrink.sh \
 	%D%/test_cmd_speculative.sh \
 	%D%/test_cmd_stress.sh \
 	%D%/test_cmd_traces.sh \
