@@ -31,7 +31,7 @@ def shown(field, value):
 
 def run(path):
     """[(command, outcome)], and the fault that the file ends with, if there is one: then
-    the commands go as far as their outcomes are known for good."""
+    the commands are those whose outcomes are known for good."""
     commands, runtime = [], None
     try:
         read = trace.read(path)
@@ -41,7 +41,8 @@ def run(path):
             commands.append((about, runtime.apply(given)))
     except trace.Refused as fault:
         first = runtime.unsettled() if runtime else None
-        return [one for one in commands if first is None or one[0]["line"] < first], fault
+        return [one for one in commands if first is None or one[0]["line"] < first or
+                one[0]["do"] in ("promote", "abandon")], fault
     runtime.end()
     return commands, None
 

@@ -286,6 +286,7 @@ TESTS += $(torture_stress)
 cmd_tests = \
 	%D%/test_cmd.sh \
 	%D%/test_cmd_check.sh \
+	%D%/test_cmd_labels.sh \
 	%D%/test_cmd_layouts.sh \
 	%D%/test_cmd_packed.sh \
 	%D%/test_cmd_parts.sh \
