@@ -55,6 +55,11 @@ static enum quire_status read_format(struct quire_requests *requests,
 		return quire_fault(refusal_out, QUIRE_FORMAT, 1,
 		                   "not a request trace: the first line must be a JSON "
 		                   "object (Mooncake) or " QUIRE_CSV_HEADERS);
+	if (requests->csv.twice != NULL)
+		return quire_fault(refusal_out, QUIRE_FORMAT, 1,
+		                   "the first line must name the column %s once, it does "
+		                   "so twice",
+		                   requests->csv.twice);
 	return QUIRE_OK;
 }
 

@@ -73,6 +73,23 @@ static bool is_name(const struct cursor *field, const char *name)
 	return length == strlen(name) && memcmp(field->at, name, length) == 0;
 }
 
+/* Some programs begin a text file with one. */
+static void skip_byte_order_mark(struct cursor *text)
+{
+	static const char mark[] = "\xef\xbb\xbf";
+
+	if (text->end - text->at >= 3 && memcmp(text->at, mark, 3) == 0)
+		text->at += 3;
+}
+
+/* The field is the column of that name. */
+static void set_column(struct quire_csv *csv, int *column, const char *name)
+{
+	if (*column >= 0)
+		csv->twice = name;
+	*column = csv->num_fields;
+}
+
 /* The columns of @rest, as those of @format; false: one is missing. */
 static bool find_columns(struct quire_csv *csv, const struct quire_csv_format *format,
                          struct cursor rest)
@@ -86,11 +103,11 @@ static bool find_columns(struct quire_csv *csv, const struct quire_csv_format *f
 
 		more = next_field(&rest, &field);
 		if (is_name(&field, format->time))
-			csv->time = csv->num_fields;
+			set_column(csv, &csv->time, format->time);
 		else if (is_name(&field, format->input))
-			csv->input = csv->num_fields;
+			set_column(csv, &csv->input, format->input);
 		else if (is_name(&field, format->output))
-			csv->output = csv->num_fields;
+			set_column(csv, &csv->output, format->output);
 		csv->num_fields++;
 	} while (more);
 	return csv->input >= 0 && csv->output >= 0 &&
@@ -99,8 +116,11 @@ static bool find_columns(struct quire_csv *csv, const struct quire_csv_format *f
 
 bool quire_csv_header(struct quire_csv *csv, const struct quire_line *line)
 {
+	struct cursor text = text_of(line);
+
+	skip_byte_order_mark(&text);
 	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
-		if (find_columns(csv, &formats[i], text_of(line)))
+		if (find_columns(csv, &formats[i], text))
 			return true;
 	}
 	return false;

@@ -35,6 +35,7 @@ struct quire_csv {
 	int time; /* -1: there is none */
 	int input;
 	int output;
+	const char *twice; /* a column that is there twice; NULL: none */
 };
 
 /* quire_csv_header - the columns of @line; false: they are those of no format */

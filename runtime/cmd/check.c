@@ -144,7 +144,8 @@ int cmd_check_finish(struct cmd_check *check)
 	const struct cmd_stream *stream;
 	int code = CMD_DONE;
 
-	while (code == CMD_DONE && (stream = cmd_streams_any(&check->streams)) != NULL)
+	while (code == CMD_DONE && !check->is_lost &&
+	       (stream = cmd_streams_any(&check->streams)) != NULL)
 		code = end_life(check, stream->request, stream->label, 0);
 	return code;
 }

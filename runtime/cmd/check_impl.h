@@ -28,6 +28,7 @@ struct cmd_check {
 	char *scratch;                 /* [row_bytes] */
 	int64_t bytes;                 /* of buffers on their way */
 	int64_t tokens_most;           /* that all pages hold */
+	bool is_lost; /* a step came to something else than on record: no more is read */
 	struct cmd_check_counts counts;
 };
 

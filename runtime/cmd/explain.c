@@ -171,10 +171,11 @@ static bool pass_by(struct rerun *rerun, const struct quire_trace_record *record
                     uint64_t index)
 {
 	struct quire_command command = record->command;
+	bool named = cmd_image_note_command(&rerun->labels, &command);
 	struct quire_step step;
 	struct quire_outcome outcome;
 
-	if (command.kind == QUIRE_COMMAND_PROMOTE ||
+	if (!named || command.kind == QUIRE_COMMAND_PROMOTE ||
 	    command.kind == QUIRE_COMMAND_ABANDON || cmd_is_left_out(record) ||
 	    cmd_marks_has(rerun->abandoned, index))
 		return true;
@@ -182,7 +183,6 @@ static bool pass_by(struct rerun *rerun, const struct quire_trace_record *record
 		step = *command.step;
 		step.flags &= ~(uint32_t)(QUIRE_STEP_NO_WAIT | QUIRE_STEP_SPECULATIVE);
 		command.step = &step;
-		(void)cmd_image_note_labels(&rerun->labels, &step);
 	}
 	return give(rerun, &command, &outcome) ||
 	       give_up(rerun, "the outcome of a second run was lost");

@@ -59,6 +59,14 @@ struct cmd_fate *cmd_fates_base(struct cmd_fates *fates)
 	return fate != NULL && fate->place > fates->other ? fate : NULL;
 }
 
+bool cmd_fates_may_rest(struct cmd_fates *fates, const struct cmd_fate *base)
+{
+	const struct cmd_fate *newest = cmd_fates_base(fates);
+
+	return (base != NULL ? base->place : fates->other) >=
+	       (newest != NULL ? newest->place : fates->other);
+}
+
 struct cmd_fate *cmd_fates_given(struct cmd_fates *fates)
 {
 	struct cmd_fate *fate = fates->newest;

@@ -69,6 +69,10 @@ struct cmd_fate *cmd_fates_find(struct cmd_fates *fates, uint64_t id);
 struct cmd_fate *cmd_fates_base(struct cmd_fates *fates);
 struct cmd_fate *cmd_fates_derived(struct cmd_fates *fates);
 
+/* May a submit that comes now rest on @base, or on nothing (NULL), as the trace's order
+ * has it?  Not where one that is open, or a command of another kind, lies between. */
+bool cmd_fates_may_rest(struct cmd_fates *fates, const struct cmd_fate *base);
+
 /* The newest step whose fate the runtime waits for; NULL: none. */
 struct cmd_fate *cmd_fates_given(struct cmd_fates *fates);
 

@@ -43,11 +43,34 @@ static bool note_forks(struct cmd_image_labels *labels, const struct quire_fork 
 
 bool cmd_image_note_labels(struct cmd_image_labels *labels, const struct quire_step *step)
 {
-	bool noted = note_forks(labels, step->pre_forks, step->num_pre_forks);
+	bool noted = true;
 
 	for (int32_t i = 0; i < step->num_segments; i++)
 		noted &= cmd_image_label(labels, step->segments[i].label) >= 0;
+	for (int32_t c = 0; c < step->num_combined; c++) {
+		const struct quire_combined *combined = &step->combined[c];
+
+		noted &= cmd_image_label(labels, combined->name) >= 0;
+		for (int32_t i = 0; i < combined->num_labels; i++)
+			noted &= cmd_image_label(labels, combined->labels[i]) >= 0;
+	}
+	noted &= note_forks(labels, step->pre_forks, step->num_pre_forks);
 	return noted & note_forks(labels, step->post_forks, step->num_post_forks);
+}
+
+bool cmd_image_note_command(struct cmd_image_labels *labels,
+                            const struct quire_command *command)
+{
+	switch (command->kind) {
+	case QUIRE_COMMAND_SUBMIT:
+		return cmd_image_note_labels(labels, command->step);
+	case QUIRE_COMMAND_RESET:
+	case QUIRE_COMMAND_REWIND:
+	case QUIRE_COMMAND_RELEASE_FRONT:
+		return cmd_image_label(labels, command->label) >= 0;
+	default:
+		return true;
+	}
 }
 
 /* ------------------------------------------------------------------ memory */

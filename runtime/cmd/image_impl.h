@@ -59,19 +59,21 @@ struct cmd_image_view {
 	const int32_t *pages;
 };
 
-/* Labels by place, "main" first; those of refused commands too, so there may be too
- * many. */
+/* The labels of a trace by place, "main" first, then as its lines name them, whatever
+ * comes of the lines; those behind the first QUIRE_LABELS_MAX have no place. */
 struct cmd_image_labels {
 	char names[QUIRE_LABELS_MAX][QUIRE_LABEL_BYTES];
 	int32_t num;
 };
 
-/* -1: there are too many. */
+/* -1: it has no place. */
 int32_t cmd_image_label(struct cmd_image_labels *labels, const char *label);
 
-/* All labels that a step names; false: too many. */
+/* All labels that a step, or a command, names; false: one of them has no place. */
 bool cmd_image_note_labels(struct cmd_image_labels *labels,
                            const struct quire_step *step);
+bool cmd_image_note_command(struct cmd_image_labels *labels,
+                            const struct quire_command *command);
 
 struct cmd_image {
 	const struct quire_step *step;   /* lent */

@@ -23,6 +23,24 @@ static bool copy_all(int from, FILE *to)
 	return got == 0 && fflush(to) == 0;
 }
 
+static bool look_at(const char *name, bool is_input, struct stat *about)
+{
+	if (strcmp(name, "-") == 0)
+		return is_input && fstat(STDIN_FILENO, about) == 0;
+	return stat(name, about) == 0;
+}
+
+bool cmd_is_same_file(const char *name, bool is_input, const char *output)
+{
+	struct stat from, to;
+
+	if (!is_input && strcmp(name, output) == 0)
+		return true;
+	return look_at(name, is_input, &from) && look_at(output, false, &to) &&
+	       S_ISREG(to.st_mode) && from.st_dev == to.st_dev &&
+	       from.st_ino == to.st_ino;
+}
+
 int cmd_input_open(struct cmd_input *input, const char *name, bool twice)
 {
 	bool is_standard = strcmp(name, "-") == 0;

@@ -188,10 +188,10 @@ static int run_reader(struct cmd_run *run)
 	return code;
 }
 
-/* Rings for the pages, where the trace has any that hold for this pool. */
+/* Rings for the pages, where the trace has any. */
 static bool make_rings(struct cmd_run *run)
 {
-	if (!run->compares || run->is_logical || !run->shared->keeps_pages)
+	if (!run->shared->keeps_pages)
 		return true;
 	run->wanted = cmd_ring_create();
 	run->taken = cmd_ring_create();

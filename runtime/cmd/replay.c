@@ -7,9 +7,6 @@
 
 #include <string.h>
 
-/* Commands that are looked at before the first is given. */
-#define COMMANDS_AHEAD 1000
-
 enum {
 	KEY_DEVICE = 256,
 	KEY_DEPTH,
@@ -88,25 +85,35 @@ static error_t parse_timing(struct argp_state *state, const char *which)
 	return 0;
 }
 
+/* A file that a replay writes. */
+struct output {
+	const char *name; /* of the option */
+	const char *path; /* NULL: none */
+};
+
+#define NUM_OUTPUTS 3
+
+static void list_outputs(const struct cmd_replay_options *options,
+                         struct output outputs[NUM_OUTPUTS])
+{
+	outputs[0] = (struct output){"--outcomes", options->outcomes};
+	outputs[1] = (struct output){"--record", options->record};
+	outputs[2] = (struct output){"--timeline", options->timeline};
+}
+
 /* What is wrong with all options together. */
 static error_t check_options(struct argp_state *state)
 {
 	const struct cmd_replay_options *options = state->input;
-	const struct {
-		const char *name;
-		const char *path;
-	} files[] = {
-		{"--outcomes", options->outcomes},
-		{"--record", options->record},
-		{"--timeline", options->timeline},
-	};
+	struct output files[NUM_OUTPUTS];
 
 	if (options->trace == NULL && !options->common.help)
 		return cmd_refuse_usage(state, "a plan trace is wanted");
 	if (options->to != 0 && options->to < options->from)
 		return cmd_refuse_usage(state, "--to is before --from");
+	list_outputs(options, files);
 	if (options->loops > 1 || options->jobs > 1)
-		for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		for (int i = 0; i < NUM_OUTPUTS; i++)
 			if (files[i].path != NULL)
 				return cmd_refuse_usage(
 					state,
@@ -193,7 +200,7 @@ static const struct argp argp = {
 	.doc = "Run a plan trace, compare it with what was recorded, say how it went.\v"
 	       "TRACE is a plan trace as \"quire import\" writes it; \"-\" is standard "
 	       "input.  The first outcome, page or table that is not as recorded is "
-               "named and "
+	       "named and "
 	       "ends the replay with exit status 1, as does a read that is not what was "
 	       "written.\n"
 	       "\n"
@@ -203,13 +210,25 @@ static const struct argp argp = {
 
 /* ------------------------------------------------------------------ all of it */
 
-/* What is known of the trace before anything is made: its header, and whether its record
- * names pages, by the first step on it that was not refused. */
+/* Does the record of the part that is replayed name pages?  The first step that does tells,
+ * which most often is the first of all. */
+static bool has_pages(struct quire_trace_reader *reader, int64_t to)
+{
+	struct quire_trace_record record;
+
+	while (quire_trace_next(reader, &record, NULL) == QUIRE_OK &&
+	       (to == 0 || record.line <= to)) {
+		if (record.has_outcome && record.outcome.has_pages)
+			return true;
+	}
+	return false;
+}
+
+/* What is known of the trace before anything is made. */
 static int look_ahead(struct cmd_shared *shared)
 {
 	const struct cmd_replay_options *options = shared->options;
 	struct quire_trace_reader *reader;
-	struct quire_trace_record record;
 	struct quire_refusal refusal;
 
 	if (quire_trace_open(shared->path, &reader, &refusal) != QUIRE_OK)
@@ -217,14 +236,8 @@ static int look_ahead(struct cmd_shared *shared)
 	shared->header = *quire_trace_header(reader);
 	shared->is_logical =
 		options->pages != 0 && options->pages != shared->header.num_pages;
-	for (int i = 0; i < COMMANDS_AHEAD && !shared->keeps_pages; i++) {
-		if (quire_trace_next(reader, &record, NULL) != QUIRE_OK)
-			break;
-		shared->keeps_pages = record.has_outcome && record.outcome.has_pages;
-		if (record.command.kind == QUIRE_COMMAND_SUBMIT &&
-		    (!record.has_outcome || record.outcome.status == QUIRE_OK))
-			break;
-	}
+	if (options->outcomes != NULL || (options->verify && !shared->is_logical))
+		shared->keeps_pages = has_pages(reader, options->to);
 	quire_trace_close(reader);
 	return CMD_DONE;
 }
@@ -243,6 +256,34 @@ static int tell_all(struct cmd_shared *shared, struct cmd_job *job, int code)
 	if (code == CMD_DONE && job->damage.found)
 		return cmd_tell_refusal(shared->file, &job->damage.refusal);
 	return code;
+}
+
+/* No file may be written over that is read, or written, too; but the outcomes are the
+ * trace again, and there once it was read. */
+static int check_outputs(const struct cmd_replay_options *options)
+{
+	struct output outputs[NUM_OUTPUTS];
+
+	list_outputs(options, outputs);
+	for (int i = 0; i < NUM_OUTPUTS; i++) {
+		const char *path = outputs[i].path;
+
+		if (path != NULL && i > 0 &&
+		    cmd_is_same_file(options->trace, true, path)) {
+			cmd_tell(path, 0, "is the trace itself; name another file for %s",
+			         outputs[i].name);
+			return CMD_BAD;
+		}
+		for (int j = 0; j < i && path != NULL; j++) {
+			if (outputs[j].path == NULL ||
+			    !cmd_is_same_file(outputs[j].path, false, path))
+				continue;
+			cmd_tell(path, 0, "cannot be both %s and %s; name another file",
+			         outputs[j].name, outputs[i].name);
+			return CMD_BAD;
+		}
+	}
+	return CMD_DONE;
 }
 
 static int replay_input(const struct cmd_replay_options *options,
@@ -279,6 +320,9 @@ int cmd_replay(int argc, char **argv)
 	int code = cmd_parse(&argp, argc, argv, &options.common, 0);
 
 	if (code != CMD_DONE || options.common.help)
+		return code;
+	code = check_outputs(&options);
+	if (code != CMD_DONE)
 		return code;
 	/* Every job, every loop, and whoever explains reads it anew. */
 	code = cmd_input_open(&input, options.trace, true);

@@ -25,6 +25,7 @@
  */
 #include "runtime/cmd/divergence_impl.h"
 #include "runtime/cmd/fates_impl.h"
+#include "runtime/cmd/image_impl.h"
 #include "runtime/cmd/marks_impl.h"
 #include "runtime/cmd/result_impl.h"
 #include "runtime/cmd/rig_impl.h"
@@ -87,6 +88,7 @@ struct cmd_named {
 struct cmd_pending {
 	uint64_t ticket;  /* 0: not given, or refused at once: see `got` */
 	bool is_left_out; /* recorded as without effect: not given at all */
+	bool is_unnamed;  /* of a label too many: refused, and not given either */
 	bool is_planned;  /* a held step: it is known that it was not refused */
 	bool is_unclosed; /* settled with an outcome that is not the final one */
 	bool is_compared;
@@ -118,8 +120,8 @@ struct cmd_shared {
 	const char *file; /* for messages */
 	const char *path; /* to open */
 	struct quire_trace_header header;
-	bool is_logical;  /* another pool than the trace's: what hangs on it differs */
-	bool keeps_pages; /* the trace names the pages that steps took */
+	bool is_logical; /* another pool than the trace's: what hangs on it differs */
+	bool keeps_pages; /* the trace names the pages that steps took, and they are of use */
 	struct cmd_gate gate;
 	atomic_bool stop; /* one of them has ended otherwise than well */
 };
@@ -131,8 +133,9 @@ struct cmd_run {
 	struct quire_runtime *runtime;
 	struct quire_trace_reader *reader;
 	struct quire_trace_reader *again; /* the commands once more, as they settle ... */
-	struct quire_trace_writer *outcomes; /* ... for --outcomes; both NULL without it */
-	struct cmd_check *check;           /* NULL: none */
+	struct quire_trace_writer
+		*outcomes;       /* ... for --outcomes; both NULL without it */
+	struct cmd_check *check; /* NULL: none */
 	struct cmd_ring *wanted; /* pages on record, by place in the run from 1 ... */
 	struct cmd_ring *taken;  /* ... and taken here, by ticket; NULL: not compared */
 	bool compares;           /* with the record */
@@ -150,9 +153,10 @@ struct cmd_run {
 	struct cmd_divergence divergence;
 	struct cmd_damage damage;
 	struct cmd_fates fates;
-	uint64_t head;   /* oldest command not closed, ... */
-	uint64_t cursor; /* ... not settled, ... */
-	uint64_t tail;   /* ... and the next one given, all counted from 0 */
+	struct cmd_image_labels labels; /* that the trace has named so far */
+	uint64_t head;                  /* oldest command not closed, ... */
+	uint64_t cursor;                /* ... not settled, ... */
+	uint64_t tail; /* ... and the next one given, all counted from 0 */
 	struct cmd_pending pending[CMD_PENDING];
 };
 
@@ -251,6 +255,11 @@ int cmd_summary_print(const struct cmd_shared *shared, struct cmd_job *job, int 
 void cmd_explain(const struct cmd_shared *shared, struct cmd_job *job);
 
 /* ------------------------------------------------------------------ speculate.c */
+
+/* Can the trace have the base that a speculative submit names?  false: @text, of @bytes,
+ * says why not. */
+bool cmd_run_can_rest(struct cmd_run *run, const struct quire_trace_record *record,
+                      char *text, size_t bytes);
 
 /* A speculative submit: give it, or do not where its base says what becomes of it. */
 int cmd_run_speculate(struct cmd_run *run, const struct quire_trace_record *record,

@@ -108,7 +108,8 @@ static bool is_of_its_run(enum quire_status status)
 bool cmd_is_left_out(const struct quire_trace_record *record)
 {
 	return record->has_outcome && !is_decision(record->command.kind) &&
-	       (is_of_its_run(record->outcome.status) || record->outcome.is_outside ||
+	       (is_of_its_run(record->outcome.status) ||
+	        (record->outcome.is_outside && record->outcome.status != QUIRE_OK) ||
 	        may_have_been_again(record));
 }
 
@@ -166,7 +167,7 @@ static int give_ordinary(struct cmd_run *run, const struct quire_command *comman
 {
 	int code = CMD_DONE;
 
-	if (!pending->is_left_out)
+	if (!pending->is_left_out && !pending->is_unnamed)
 		code = cmd_run_give(run, command, pending);
 	cmd_fates_other(&run->fates, pending->ticket != 0);
 	return code;
@@ -183,8 +184,7 @@ static int give_command(struct cmd_run *run, const struct quire_trace_record *re
 	return give_ordinary(run, command, pending);
 }
 
-static void make_pending(const struct cmd_run *run,
-                         const struct quire_trace_record *record,
+static void make_pending(struct cmd_run *run, const struct quire_trace_record *record,
                          struct cmd_pending *pending)
 {
 	*pending = (struct cmd_pending){
@@ -196,6 +196,14 @@ static void make_pending(const struct cmd_run *run,
 		.is_compared = compares(run, record),
 	};
 	pending->expected.pages = NULL; /* lent; they are kept elsewhere */
+	/* The runtime is not given all commands, so it cannot count the labels. */
+	if (cmd_image_note_command(&run->labels, &record->command))
+		return;
+	pending->is_unnamed = true;
+	pending->got = (struct quire_refusal){
+		.status = QUIRE_LIMIT,
+		.what = "a label that is not among the first 64 of the trace",
+	};
 }
 
 /* The command is on its way, or what it comes to is known. */
@@ -227,7 +235,7 @@ static int give_record(struct cmd_run *run, const struct quire_trace_record *rec
 		step.flags &= ~(uint32_t)QUIRE_STEP_NO_WAIT;
 		command.step = &step;
 	}
-	if (!pending.is_left_out && run->check != NULL)
+	if (!pending.is_left_out && !pending.is_unnamed && run->check != NULL)
 		code = cmd_check_prepare(run->check, record, &step, &pending);
 	if (code == CMD_DONE)
 		code = make_room(run);
@@ -278,6 +286,14 @@ static enum quire_status next(struct cmd_run *run, struct quire_trace_record *re
 		run->is_cut = true;
 		return QUIRE_END;
 	}
+	if (status == QUIRE_OK &&
+	    !cmd_run_can_rest(run, record, run->damage.text, sizeof(run->damage.text))) {
+		run->damage.found = true;
+		*refusal = (struct quire_refusal){.status = QUIRE_FORMAT,
+		                                  .line = record->line,
+		                                  .what = run->damage.text};
+		return QUIRE_END;
+	}
 	return status;
 }
 
@@ -303,14 +319,17 @@ static int give_next(struct cmd_run *run, const struct quire_trace_record *recor
 }
 
 /* A part of the trace does not say what becomes of the steps that are open where it ends:
- * their outcomes on record may be of later fates. */
+ * their outcomes on record may be of later fates, and so may those of what waits for
+ * them, which is all behind the first but promotes and abandons. */
 static void leave_open_uncompared(struct cmd_run *run)
 {
+	bool is_open = false;
+
 	for (uint64_t i = run->head; i < run->tail; i++) {
 		struct cmd_pending *pending = cmd_run_pending(run, i);
 
-		if (pending->fate != NULL && !pending->fate->is_final)
-			pending->is_compared = false;
+		is_open |= pending->fate != NULL && !pending->fate->is_final;
+		pending->is_compared &= !is_open || is_decision(pending->kind);
 	}
 }
 
@@ -328,7 +347,7 @@ int cmd_run_all(struct cmd_run *run)
 	}
 	if (code != CMD_DONE)
 		return code;
-	if (!run->is_begun && !run->damage.found) {
+	if (run->options->from > last && !run->damage.found) {
 		cmd_tell(run->file, 0,
 		         "--from %" PRId64 " is behind the last line, which is %" PRId64,
 		         run->options->from, last);

@@ -33,7 +33,7 @@ static int tell_failure(const struct cmd_run *run, int64_t line,
 }
 
 static int write_outcome(struct cmd_run *run, const struct cmd_pending *pending,
-                  const struct quire_trace_outcome *outcome)
+                         const struct quire_trace_outcome *outcome)
 {
 	struct quire_trace_record again;
 	struct quire_refusal refusal;
@@ -91,6 +91,15 @@ static int ask(struct cmd_run *run, struct cmd_pending *pending,
 	return CMD_DONE;
 }
 
+/* Does it rest on a step that is not OK?  A runtime that refuses it at the call does not
+ * look at that. */
+static bool is_on_refused(struct cmd_run *run, const struct cmd_pending *pending)
+{
+	const struct cmd_fate *base = cmd_fates_find(&run->fates, pending->base);
+
+	return base != NULL && !base->is_ok;
+}
+
 /* What became of a command, in the words of a trace. */
 static int conclude(struct cmd_run *run, struct cmd_pending *pending,
                     struct quire_trace_outcome *got)
@@ -101,7 +110,7 @@ static int conclude(struct cmd_run *run, struct cmd_pending *pending,
 	if (code != CMD_DONE)
 		return code;
 	if (pending->fate != NULL && pending->ticket == 0 &&
-	    pending->fate->state == CMD_FATE_ABANDONED) {
+	    (pending->fate->state == CMD_FATE_ABANDONED || is_on_refused(run, pending))) {
 		*got = (struct quire_trace_outcome){.status = QUIRE_ABANDONED};
 		return CMD_DONE;
 	}

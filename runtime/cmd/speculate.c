@@ -109,6 +109,28 @@ int cmd_run_end_all(struct cmd_run *run)
 
 /* ------------------------------------------------------------------ submit */
 
+bool cmd_run_can_rest(struct cmd_run *run, const struct quire_trace_record *record,
+                      char *text, size_t bytes)
+{
+	const struct cmd_fate *base = cmd_fates_find(&run->fates, record->base);
+
+	if (!record->has_base)
+		return true;
+	if (base == NULL && record->base != 0) {
+		snprintf(text, bytes,
+		         "base %" PRIu64 " is none of the last %d speculative submits",
+		         record->base, CMD_FATES);
+		return false;
+	}
+	if (cmd_fates_may_rest(&run->fates, base))
+		return true;
+	snprintf(
+		text, bytes,
+		"base must be the newest submit whose fate is open, or one behind it, or "
+		"null where another command stands behind all of these");
+	return false;
+}
+
 /* A step rests on nothing because a command lay between that is not given here: give one
  * that changes nothing. */
 static int give_between(struct cmd_run *run, int64_t line)
@@ -195,19 +217,18 @@ int cmd_run_speculate(struct cmd_run *run, const struct quire_trace_record *reco
 	struct cmd_fates *fates = &run->fates;
 	struct cmd_fate *base = record->has_base ? cmd_fates_find(fates, record->base)
 	                                         : cmd_fates_base(fates);
+	const struct quire_refusal unnamed = pending->got;
 	bool is_given = !pending->is_left_out;
 	int code = CMD_DONE;
 
-	if (base == NULL && record->base != 0) {
-		cmd_tell(run->file, record->line,
-		         "base %" PRIu64 " is none of the last %d speculative submits",
-		         record->base, CMD_FATES);
-		return CMD_BAD;
-	}
 	pending->base = base != NULL ? base->id : 0;
 	pending->got = (struct quire_refusal){.status = QUIRE_ABANDONED, .what = ""};
 	if (is_given)
 		code = meet_base(run, base, pending, &is_given);
+	if (is_given && pending->is_unnamed) {
+		pending->got = unnamed;
+		is_given = false;
+	}
 	if (code == CMD_DONE && is_given)
 		code = cmd_run_give(run, command, pending);
 	if (code != CMD_DONE)

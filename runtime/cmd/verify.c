@@ -217,11 +217,17 @@ int cmd_check_settle(struct cmd_check *check, struct cmd_pending *pending,
 	struct cmd_batch *batch = pending->batch;
 	int code = CMD_DONE;
 
+	/* Refused on record, it wrote no pattern; that is no divergence where the record may
+	 * be of later fates. */
+	check->is_lost |= batch == NULL && status == QUIRE_OK &&
+	                  pending->kind == QUIRE_COMMAND_SUBMIT;
 	if (batch == NULL)
 		return status == QUIRE_OK
 		               ? settle_named(check, pending->kind, &pending->named)
 		               : CMD_DONE;
-	if (status == QUIRE_OK)
+	if (check->is_lost)
+		code = CMD_DONE;
+	else if (status == QUIRE_OK)
 		code = settle_step(check, batch, pending->line);
 	else
 		miss_reads(check, batch);

@@ -94,6 +94,7 @@ static bool count_record(struct cmd_check *check, const struct quire_trace_recor
 
 int cmd_check_walk(struct cmd_check *check, const char *path)
 {
+	struct cmd_image_labels labels = {.num = 0};
 	struct quire_trace_reader *reader;
 	struct quire_trace_record record;
 	struct quire_refusal refusal;
@@ -106,7 +107,8 @@ int cmd_check_walk(struct cmd_check *check, const char *path)
 	/* As far as the second walk will come: a trace that is damaged ends there. */
 	while (code == CMD_DONE && quire_trace_next(reader, &record, NULL) == QUIRE_OK &&
 	       (to == 0 || record.line <= to)) {
-		if (!count_record(check, &record))
+		if (cmd_image_note_command(&labels, &record.command) &&
+		    !count_record(check, &record))
 			code = cmd_check_refuse_memory();
 	}
 	quire_trace_close(reader);

@@ -302,7 +302,7 @@ def outcome(value, head):
             raise Wrong("outcome.digest", "16 digits 0-9a-f are wanted")
         got["digest"] = int(digest, 16)
     if "pages" in value:
-        pages = array(value["pages"], 0, head["num_pages"], "outcome.pages")
+        pages = array(value["pages"], 0, LINE_MAX, "outcome.pages")
         got["pages"] = [number(page, 0, head["num_pages"] - 1, "outcome.pages")
                         for page in pages]
     return got

@@ -112,9 +112,7 @@ class Maker:
                                    ("no_wait", True, 0.1)):
             if rng.random() < often:
                 line[name] = value
-        # A command that a runtime does not take at all is no draft, whatever it rests on.
-        is_taken = not self.is_many and len(lists["combined"]) <= self.limits["tables"]
-        if rng.random() < self.drafting and is_taken:
+        if rng.random() < self.drafting:
             line["speculative"] = True
             self.drafts.append(self.id)
         return line

@@ -123,10 +123,18 @@ START_TEST(columns_are_found_by_name_in_any_order)
 	};
 	static const char timeless[] = "num_prefill_tokens,num_decode_tokens\n1,2\n3,4";
 	const struct quire_request_row timeless_rows[] = {{0, 1, 2, {0}}, {0, 3, 4, {0}}};
+	static const char marked[] = /* a byte order mark is not of a column's name */
+		"\xef\xbb\xbf"
+		"arrived_at,num_prefill_tokens,num_decode_tokens\n7,1,2\n9,3,4\n";
+	const struct quire_request_row marked_rows[] = {
+		{0, 1, 2, {0}},
+		{INT64_C(2000000000), 3, 4, {0}},
+	};
 
 	check_rows(burstgpt, "burstgpt", burstgpt_rows, 3);
 	check_rows(vidur, "vidur", vidur_rows, 3);
 	check_rows(timeless, "vidur", timeless_rows, 2);
+	check_rows(marked, "vidur", marked_rows, 2);
 }
 END_TEST
 
@@ -236,6 +244,11 @@ static const struct {
 	{"timestamp,Request tokens,Response tokens\n1,1,1", 1, "not a request trace"},
 	{"num_prefill_tokens,num_decode_tokens\n1,", 2, "num_decode_tokens must be"},
 	{"num_prefill_tokens,num_decode_tokens,x\n1,1", 2, "must have 3 fields"},
+	{"num_prefill_tokens,num_decode_tokens,num_decode_tokens\n1,2,3\n", 1,
+         "must name the column num_decode_tokens once"},
+	{"Request tokens,Timestamp,Request tokens,Response tokens\n1,2,3,4\n", 1,
+         "must name the column Request tokens once"},
+	{AZURE ",TIMESTAMP\n" ROW, 1, "must name the column TIMESTAMP once"},
 	{"arrived_at,num_prefill_tokens,num_decode_tokens\nx,1,1", 2,
          "arrived_at must be"},
 	{"{}", 1, "timestamp must be an integer"},

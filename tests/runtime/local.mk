@@ -331,6 +331,7 @@ cmd_tests = \
 	%D%/test_cmd.sh \
 	%D%/test_cmd_check.sh \
 	%D%/test_cmd_diff.sh \
+	%D%/test_cmd_labels.sh \
 	%D%/test_cmd_layouts.sh \
 	%D%/test_cmd_packed.sh \
 	%D%/test_cmd_parts.sh \

@@ -63,6 +63,14 @@ run 2 replay --from 8 --to 7 "$work/wrong.plan"
 says "--to is before --from"
 run 2 replay --from 0 "$work/wrong.plan"
 says "--from must be an integer 1.."
+run 0 replay --json --from 1 --to 1 "$work/wrong.plan" # the header alone is a part
+is commands 0
+run 1 replay --from 1 "$work/wrong.plan"
+says "$work/wrong.plan:5: submit diverged"
+head -n 1 "$work/wrong.plan" >"$work/bare.plan"
+run 0 replay --from 1 "$work/bare.plan"
+run 2 replay --from 2 "$work/bare.plan"
+says "$work/bare.plan: --from 2 is behind the last line, which is 1"
 
 # A fate that comes later than the part: what the step came to in the end is not compared,
 # and neither is what was promoted on top of it.
@@ -86,6 +94,35 @@ for to in 3 4 5; do
 	is compared $((8 - to))
 done
 
+# Neither is what waited for that step, nor what its outcome hangs on: cut behind line 5 or
+# 6 the rewind finds 2 tokens, and the step in line 6 fits behind them, of which --check
+# expected nothing.  Promotes and abandons wait for nothing.
+{
+	header 40
+	open 1
+	submit '[1,"main",2,0]' "$OK"
+	submit '[1,"main",5,2]' ',"id":1,"speculative":true,"base":null'"$OK"
+	echo '{"do":"rewind","request":1,"tokens":3'"$OK"'}'
+	submit '[1,"main",4,2]' ',"outcome":{"status":"STALE","detail":4}'
+	echo '{"do":"promote","ticket":9,"outcome":{"status":"INVALID"}}'
+	echo '{"do":"promote","ticket":1'"$OK"'}'
+	submit '[1,"main",1,4]' "$OK"
+} >"$work/waits.plan"
+run 0 replay --json --check "$work/waits.plan"
+is compared 7
+is checked_tokens 5
+for to in 4 5 6 7; do
+	for check in "" --check; do
+		# shellcheck disable=SC2086
+		run 0 replay --json --to $to $check "$work/waits.plan"
+		is compared $((to == 7 ? 2 : 1))
+	done
+done
+is steps 2 # those in lines 3 and 6
+sed '7s/INVALID/OK/' "$work/waits.plan" >"$work/told.plan"
+run 1 replay --to 7 "$work/told.plan"
+says "$work/told.plan:7: promote diverged: expected OK, got INVALID"
+
 # ---------------------------------------------------------------- damage
 # Whole lines before are replayed, compared, reported; what they are wrong in comes first.
 damaged() { # CODE TEXT NUMBER - of work/damaged.plan
@@ -106,6 +143,10 @@ is commands 2
 { sed 's/LIMIT/OK/' "$work/wrong.plan" && echo nonsense; } >"$work/damaged.plan"
 damaged 1 "$work/damaged.plan:5: submit diverged" 1
 is status diverged
+for lines in 4 5 6; do
+	{ head -n $lines "$work/waits.plan" && echo nonsense; } >"$work/damaged.plan"
+	damaged 2 "$work/damaged.plan:$((lines + 1)): must be one JSON object" $((lines - 2))
+done
 { cat "$work/fates.plan" && echo nonsense; } >"$work/damaged.plan"
 echo keep >"$work/kept"
 run 2 replay --outcomes "$work/kept" "$work/damaged.plan"
@@ -243,6 +284,12 @@ is compared 8
 is steps 2
 run 0 replay -q --outcomes "$work/again.plan" "$work/out.plan"
 [ "$(grep -c '"outside":true' "$work/again.plan")" -eq 1 ] || fail "a refusal from outside"
+# What was not refused was not refused from outside.
+sed '8s/"OK"/"OK","outside":true/' "$work/out.plan" >"$work/in.plan"
+cmp -s "$work/out.plan" "$work/in.plan" && fail "line 8 has no outcome OK"
+run 0 replay --json --check "$work/in.plan"
+is left_out 6
+is steps 2
 run 1 replay --no-digests "$work/out.plan" --pages 2
 says "the pool of 2 pages is too small"
 done_testing

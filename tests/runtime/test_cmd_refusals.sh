@@ -166,6 +166,39 @@ run 2 replay --outcomes "$work/kept" "$work/notjson"
 same "$work/keep" "$work/kept"
 ls "$work"/*.tmp >/dev/null 2>&1 && fail "temporary files are left"
 
+# What is read is not written over, nor what is written; the outcomes are the trace again.
+cp "$sample" "$work/read"
+ln "$work/read" "$work/linked"
+for option in --record --timeline; do
+	for name in "$work/read" "$work/./read" "$work/linked"; do
+		run 2 replay -q $option "$name" "$work/read"
+		says "$name: is the trace itself; name another file for $option"
+	done
+	got=0
+	"$quire" replay -q $option "$work/read" - <"$work/read" 2>"$work/err" || got=$?
+	[ "$got" -eq 2 ] || fail "$option over standard input: exit $got"
+	says "is the trace itself"
+done
+same "$sample" "$work/read"
+for two in "--outcomes --record" "--outcomes --timeline" "--record --timeline"; do
+	# shellcheck disable=SC2086
+	set -- $two
+	run 2 replay "$1" "$work/both" "$2" "$work/both" "$sample"
+	says "$work/both: cannot be both $1 and $2; name another file"
+	[ ! -e "$work/both" ] || fail "$two: one file for both was written"
+	run 2 replay "$1" "$work/read" "$2" "$work/linked" "$sample"
+	says "$work/linked: cannot be both $1 and $2"
+done
+run 2 replay --outcomes - --record - "$sample"
+says "-: cannot be both --outcomes and --record"
+run 0 replay -q --outcomes "$work/read" "$work/read"
+cp "$requests" "$work/read"
+got=0
+"$quire" import -q - -o "$work/read" <"$work/read" 2>"$work/err" || got=$?
+[ "$got" -eq 2 ] || fail "import over standard input: exit $got"
+says "$work/read: is the request trace itself; name another file"
+same "$requests" "$work/read"
+
 # unwritten TARGET... - what cannot be written to standard output is a fault.
 unwritten() {
 	for target in "$@"; do

@@ -256,7 +256,8 @@ is ABANDONED 1
 is steps 1
 is checked_tokens 4
 
-# A base that is not the one the runtime finds; one that is nothing.
+# A base that the order of the trace does not allow is a fault of the file, which is good
+# before that; and so is one that is nothing.
 {
 	header 6
 	open 1
@@ -265,8 +266,26 @@ is checked_tokens 4
 	promote 1
 	promote 2
 } >"$work/base.plan"
-run 1 replay "$work/base.plan"
-says "$work/base.plan:4: submit diverged: it rests on another step than its base"
+run 2 replay --json "$work/base.plan"
+says "$work/base.plan:4: base must be the newest submit whose fate is open"
+is status damaged
+is commands 2
+sed '2s/}$/,"outcome":{"status":"LIMIT"}}/' "$work/base.plan" >"$work/before.plan"
+run 1 replay "$work/before.plan"
+says "$work/before.plan:2: open diverged: expected LIMIT, got OK"
+{
+	header 6
+	open 1
+	guess 1 '[1,"main",4,0]' ',"base":null'
+	open 1
+	guess 2 '[1,"main",4,4]' ',"base":1'
+	promote 1
+} >"$work/behind.plan"
+run 2 replay "$work/behind.plan"
+says "$work/behind.plan:5: base must be"
+sed '5s/,"speculative"/,"outcome":{"status":"AGAIN"}&/' "$work/behind.plan" >"$work/out.plan"
+run 2 replay "$work/out.plan" # a line that is left out is read all the same
+says "$work/out.plan:5: base must be"
 sed 's/"base":null/"base":1/; s/"id":1,/"id":1,"outcome":{"status":"OK"},/' \
 	"$work/base.plan" >"$work/good.plan"
 ways "$work/good.plan"
@@ -376,6 +395,7 @@ ok=',"outcome":{"status":"OK"}'
 	guess 1 '[1,"main",5,0]' "$ok"
 	guess 2 '[1,"main",5,5]' "$ok"
 	guess 3 '[1,"main",5,10]' ',"outcome":{"status":"ABANDONED"}'
+	echo '{"do":"abandon","ticket":3}'
 	guess 4 '[1,"main",5,10]' ',"outcome":{"status":"CANCELLED"},"base":2'
 } >"$work/cut.plan"
 ways "$work/cut.plan"

@@ -156,6 +156,31 @@ for file in "$work/pages.plan" "$work/more.plan"; do
 	[ "$looked" -ge 7 ] || fail "only $looked digests in $file"
 done
 
+# ---------------------------------------------------------------- pages, later
+# Pages count wherever they stand: step 1200 is the first that has any.  Its page is the
+# second: four steps' tokens fill one.
+trace=$work/later.plan
+{
+	header 400
+	open 1
+	n=0
+	while [ $n -lt 1200 ]; do
+		echo '{"do":"submit","segments":[[1,"main",0,0]],"outcome":{"status":"OK"}}'
+		n=$((n + 1))
+	done
+	submit '[1,"main",4,0]' 1
+	submit '[1,"main",4,4]' 2
+} >"$trace"
+run 0 replay --json "$trace"
+is pages_compared 2
+wrong 1204 's/\[2\]/[3]/' "expected page 3, got page 2" "kv_indices[1]"
+run 0 replay --to 1203 "$work/wrong.plan"
+for way in --no-verify "--pages 300"; do
+	# shellcheck disable=SC2086
+	run 0 replay -q $way --outcomes "$work/kept.plan" "$trace"
+	tail -n 1 "$work/kept.plan" | grep -q '"pages":\[2\]' || fail "$way: pages are lost"
+done
+
 # ---------------------------------------------------------------- outcomes
 trace=$work/outcomes.plan
 {

@@ -129,6 +129,31 @@ START_TEST(an_abandon_ends_all_that_rest_on_it_and_nothing_else)
 }
 END_TEST
 
+/* Whatever the fate of a base is, nothing that is open and no other command lies between. */
+START_TEST(a_base_is_the_newest_that_is_open_or_one_behind_it)
+{
+	struct cmd_fate *first = add(1), *second = add(2), *third = add(3), *fourth;
+
+	ck_assert(cmd_fates_may_rest(&fates, third));
+	ck_assert(!cmd_fates_may_rest(&fates, second));
+	ck_assert(!cmd_fates_may_rest(&fates, NULL));
+	cmd_fates_promote(&fates, second);
+	cmd_fates_abandon(&fates, third);
+	ck_assert(cmd_fates_may_rest(&fates, third));
+	ck_assert(cmd_fates_may_rest(&fates, second));
+	ck_assert(cmd_fates_may_rest(&fates, first));
+	ck_assert(!cmd_fates_may_rest(&fates, NULL));
+	cmd_fates_promote(&fates, first);
+	ck_assert(cmd_fates_may_rest(&fates, NULL));
+	ck_assert(cmd_fates_may_rest(&fates, first));
+	fourth = add(4);
+	cmd_fates_other(&fates, false);
+	ck_assert(cmd_fates_may_rest(&fates, NULL));
+	ck_assert(!cmd_fates_may_rest(&fates, fourth));
+	ck_assert(!cmd_fates_may_rest(&fates, third));
+}
+END_TEST
+
 START_TEST(the_newest_are_remembered)
 {
 	for (uint64_t id = 1; id <= 3 * CMD_FATES; id++) {
@@ -161,6 +186,7 @@ int main(void)
 	tcase_add_test(tcase, a_promote_is_told_once_all_below_is_promoted);
 	tcase_add_test(tcase, a_promote_is_told_before_a_submit_on_an_older_step);
 	tcase_add_test(tcase, an_abandon_ends_all_that_rest_on_it_and_nothing_else);
+	tcase_add_test(tcase, a_base_is_the_newest_that_is_open_or_one_behind_it);
 	tcase_add_test(tcase, the_newest_are_remembered);
 	return run_suite(suite);
 }
