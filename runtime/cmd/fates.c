@@ -61,10 +61,12 @@ struct cmd_fate *cmd_fates_base(struct cmd_fates *fates)
 
 bool cmd_fates_may_rest(struct cmd_fates *fates, const struct cmd_fate *base)
 {
-	const struct cmd_fate *newest = cmd_fates_base(fates);
+	uint64_t place = base != NULL ? base->place : fates->other;
+	const struct cmd_fate *newest = fates->newest;
 
-	return (base != NULL ? base->place : fates->other) >=
-	       (newest != NULL ? newest->place : fates->other);
+	while (newest != NULL && (newest->state != CMD_FATE_OPEN || newest->is_ended))
+		newest = newest->older;
+	return place >= fates->other && (newest == NULL || place >= newest->place);
 }
 
 struct cmd_fate *cmd_fates_given(struct cmd_fates *fates)

@@ -92,12 +92,12 @@ static int ask(struct cmd_run *run, struct cmd_pending *pending,
 }
 
 /* Does it rest on a step that is not OK?  A runtime that refuses it at the call does not
- * look at that. */
+ * look at that, nor does one that ends it with all others. */
 static bool is_on_refused(struct cmd_run *run, const struct cmd_pending *pending)
 {
 	const struct cmd_fate *base = cmd_fates_find(&run->fates, pending->base);
 
-	return base != NULL && !base->is_ok;
+	return !pending->is_left_out && base != NULL && !base->is_ok;
 }
 
 /* What became of a command, in the words of a trace. */

@@ -202,6 +202,15 @@ static int meet_base(struct cmd_run *run, const struct cmd_fate *base,
 	return rest_on(run, is_promoted ? NULL : base, pending);
 }
 
+/* Did the recorded runtime end it, by its failure or its shutdown? */
+static bool ended_with_runtime(const struct quire_trace_record *record)
+{
+	enum quire_status status = record->outcome.status;
+
+	return record->has_outcome && (status == QUIRE_CANCELLED ||
+	                               status == QUIRE_DEVICE || status == QUIRE_CALLBACK);
+}
+
 /* A bound of the runtime that a trace does not name. */
 static bool is_too_many(const struct cmd_pending *pending)
 {
@@ -243,5 +252,6 @@ int cmd_run_speculate(struct cmd_run *run, const struct quire_trace_record *reco
 	pending->fate->ticket = pending->ticket;
 	pending->fate->index = run->tail;
 	pending->fate->line = record->line;
+	pending->fate->is_ended = ended_with_runtime(record);
 	return CMD_DONE;
 }

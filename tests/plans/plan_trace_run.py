@@ -13,6 +13,7 @@ import plan_trace_read as trace
 from plan_trace_step import Refusal, Step, Stream, ceil_div
 from xxh3 import xxh3_64
 
+ENDED = ("DEVICE", "CALLBACK", "CANCELLED")
 LEFT_OUT = ("AGAIN", "HELD", "WOULD_BLOCK", "TIMEOUT", "DEVICE", "CALLBACK", "CANCELLED")
 NAMES_MAX = 64
 
@@ -70,6 +71,11 @@ class Pool:
         self.free.extendleft(reversed(self.taken))
 
 
+def is_left_out(recorded):
+    return recorded and (recorded["status"] in LEFT_OUT or
+                         (recorded["outside"] and recorded["status"] != "OK"))
+
+
 class Draft:
     """before: all that there was before it, where it had an effect."""
 
@@ -123,16 +129,21 @@ class Model:
 
     # Drafts
 
-    def newest_open(self):
-        found = [draft for draft in self.live
+    def newest_open(self, drafts):
+        found = [draft for draft in drafts
                  if draft.fate == "open" and draft.line > self.other]
         return found[-1] if found else None
 
+    def sure(self):
+        """Drafts whose fate was not given unheard, when the recorded runtime ended."""
+        return [draft for draft in self.live
+                if not draft.recorded or draft.recorded["status"] not in ENDED]
+
     def base_of(self, given):
         """None of the open drafts stands behind it, nor any other command."""
-        newest = self.newest_open()
         if "base" not in given:
-            return newest
+            return self.newest_open(self.live)
+        newest = self.newest_open(self.sure())
         base = self.drafts.get(given["base"])
         line = base.line if base else self.other if given["base"] is None else 0
         if line < (newest.line if newest else self.other):
@@ -152,7 +163,8 @@ class Model:
     def plan_draft(self, given, outcome, draft):
         recorded = given["outcome"]
         draft.is_planned = True
-        if draft.base and draft.base.outcome.status != "OK":
+        if (draft.base and draft.base.outcome.status != "OK"
+                and not is_left_out(recorded)):
             outcome.become("ABANDONED")
         elif recorded and given["no_wait"] and recorded["status"] == "ABANDONED":
             outcome.become("ABANDONED")
@@ -208,8 +220,7 @@ class Model:
 
     def carry_out(self, given, outcome):
         recorded = given["outcome"]
-        if recorded and (recorded["status"] in LEFT_OUT or
-                         (recorded["outside"] and recorded["status"] != "OK")):
+        if is_left_out(recorded):
             outcome.become(recorded["status"], recorded["detail"])
             return
         self.pool.begin()

@@ -114,6 +114,18 @@ sed '$d' "$work/fates.plan" >"$work/cut.plan"
 } >>"$work/cut.plan"
 both "$work/cut.plan"
 
+# A runtime that is shut down ends what it holds; a fate that was given by then is not heard,
+# so what came behind it rests on nothing.
+{
+	sed '$d' "$work/fates.plan"
+	echo '{"do":"submit","id":10,"segments":[[1,"main",3,9]],"speculative":true,"base":null,"outcome":{"status":"CANCELLED"}}'
+	echo '{"do":"submit","id":11,"segments":[[1,"main",3,9]],"speculative":true,"base":null,"outcome":{"status":"ABANDONED"}}'
+	echo '{"do":"abandon","ticket":11,"outcome":{"status":"OK"}}'
+	echo '{"do":"submit","id":12,"segments":[[1,"main",1,1]],"speculative":true,"base":null,"outcome":{"status":"STALE","detail":9}}'
+	echo '{"do":"submit","id":13,"segments":[[1,"main",3,9]],"speculative":true,"base":12,"outcome":{"status":"CANCELLED"}}'
+} >"$work/ended.plan"
+both "$work/ended.plan"
+
 both "$work/hand.plan"
 
 # 64 labels, main among them: the next one is LIMIT, now and later.
