@@ -12,7 +12,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 struct import_options {
 	struct cmd_common common;
@@ -224,16 +223,6 @@ static int print_summary(const struct import_options *options,
 	                        options->common.json);
 }
 
-/* The trace may not take the place of the requests: they may be all there is of them. */
-static bool is_input(const struct import_options *options)
-{
-	struct stat from, to;
-
-	return stat(options->requests, &from) == 0 && stat(options->output, &to) == 0 &&
-	       S_ISREG(to.st_mode) && from.st_dev == to.st_dev &&
-	       from.st_ino == to.st_ino;
-}
-
 /* A trace without a step is of no use to anybody. */
 static int refuse_all(const struct import_options *options,
                       const struct quire_import_summary *summary)
@@ -306,7 +295,8 @@ int cmd_import(int argc, char **argv)
 
 	if (code != CMD_DONE || options.common.help)
 		return code;
-	if (is_input(&options)) {
+	/* They may be all there is of them. */
+	if (cmd_is_same_file(options.requests, options.output)) {
 		cmd_tell(options.output, 0,
 		         "is the request trace itself; name another file");
 		return CMD_BAD;

@@ -23,6 +23,14 @@ static bool copy_all(int from, FILE *to)
 	return got == 0 && fflush(to) == 0;
 }
 
+bool cmd_is_same_file(const char *a, const char *b)
+{
+	struct stat of_a, of_b;
+
+	return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && S_ISREG(of_a.st_mode) &&
+	       of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
 int cmd_input_open(struct cmd_input *input, const char *name, bool twice)
 {
 	bool is_standard = strcmp(name, "-") == 0;

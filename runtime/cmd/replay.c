@@ -46,9 +46,9 @@ static const struct argp_option option_list[] = {
 	{"threads", KEY_THREADS, "WHOSE", 0,
          "library: a planner and an executor thread; caller: one for all (library)", 0},
 	{"digests", KEY_DIGESTS, NULL, 0, "Digest every plan (the default)", 0},
-	{"no-digests", KEY_NO_DIGESTS, NULL, 0, "Do not, and compare none", 0},
+	{"no-digests", KEY_NO_DIGESTS, NULL, 0, "Digest no plan, compare no digest", 0},
 	{"verify", KEY_VERIFY, NULL, 0, "Compare with the record (the default)", 0},
-	{"no-verify", KEY_NO_VERIFY, NULL, 0, "Do not", 0},
+	{"no-verify", KEY_NO_VERIFY, NULL, 0, "Compare nothing with the record", 0},
 	{"from", KEY_FROM, "LINE", 0,
          "Compare, time and count from this line of the file on", 0},
 	{"to", KEY_TO, "LINE", 0, "Give nothing behind this line of the file", 0},
@@ -59,7 +59,7 @@ static const struct argp_option option_list[] = {
 	{"outcomes", KEY_OUTCOMES, "FILE", 0,
          "Write the trace again, each command with its outcome", 0},
 	{"record", KEY_RECORD, "FILE", 0,
-         "Record what the runtime does, with pages and times", 0},
+         "Record the run, with outcomes, pages and times", 0},
 	{"timeline", KEY_TIMELINE, "FILE", 0,
          "Write a timeline for Perfetto or chrome://tracing", 0},
 	CMD_COMMON_OPTIONS,
@@ -88,30 +88,41 @@ static error_t parse_timing(struct argp_state *state, const char *which)
 	return 0;
 }
 
+#define NUM_OUTPUTS 3
+
+struct output {
+	const char *option;
+	const char *path;  /* NULL: not asked for */
+	bool is_there_now; /* from the start, what was there is gone */
+};
+
+static void name_outputs(const struct cmd_replay_options *options,
+                         struct output outputs[NUM_OUTPUTS])
+{
+	outputs[0] = (struct output){"--outcomes", options->outcomes, false};
+	outputs[1] = (struct output){"--record", options->record, true};
+	outputs[2] = (struct output){"--timeline", options->timeline, true};
+}
+
 /* What is wrong with all options together. */
 static error_t check_options(struct argp_state *state)
 {
 	const struct cmd_replay_options *options = state->input;
-	const struct {
-		const char *name;
-		const char *path;
-	} files[] = {
-		{"--outcomes", options->outcomes},
-		{"--record", options->record},
-		{"--timeline", options->timeline},
-	};
+	struct output outputs[NUM_OUTPUTS];
+
+	name_outputs(options, outputs);
 
 	if (options->trace == NULL && !options->common.help)
 		return cmd_refuse_usage(state, "a plan trace is wanted");
 	if (options->to != 0 && options->to < options->from)
 		return cmd_refuse_usage(state, "--to is before --from");
 	if (options->loops > 1 || options->jobs > 1)
-		for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-			if (files[i].path != NULL)
+		for (int i = 0; i < NUM_OUTPUTS; i++)
+			if (outputs[i].path != NULL)
 				return cmd_refuse_usage(
 					state,
 					"%s is of one replay: without --loop and --jobs",
-					files[i].name);
+					outputs[i].option);
 	return 0;
 }
 
@@ -193,7 +204,7 @@ static const struct argp argp = {
 	.doc = "Run a plan trace, compare it with what was recorded, say how it went.\v"
 	       "TRACE is a plan trace as \"quire import\" writes it; \"-\" is standard "
 	       "input.  The first outcome, page or table that is not as recorded is "
-               "named and "
+	       "named and "
 	       "ends the replay with exit status 1, as does a read that is not what was "
 	       "written.\n"
 	       "\n"
@@ -202,6 +213,46 @@ static const struct argp argp = {
 };
 
 /* ------------------------------------------------------------------ all of it */
+
+/* The output before @i that is the same file; NULL: none. */
+static const struct output *find_same(const struct output *outputs, int i)
+{
+	for (int j = 0; j < i; j++)
+		if (outputs[j].path != NULL &&
+		    (strcmp(outputs[j].path, outputs[i].path) == 0 ||
+		     cmd_is_same_file(outputs[j].path, outputs[i].path)))
+			return &outputs[j];
+	return NULL;
+}
+
+/* No output takes the place of another, nor of the trace before it has been read. */
+static int check_outputs(const struct cmd_replay_options *options)
+{
+	struct output outputs[NUM_OUTPUTS];
+
+	name_outputs(options, outputs);
+	for (int i = 0; i < NUM_OUTPUTS; i++) {
+		const struct output *same;
+
+		if (outputs[i].path == NULL)
+			continue;
+		if (outputs[i].is_there_now &&
+		    cmd_is_same_file(options->trace, outputs[i].path)) {
+			cmd_tell(outputs[i].path, 0,
+			         "is the trace itself; name another file for %s",
+			         outputs[i].option);
+			return CMD_BAD;
+		}
+		same = find_same(outputs, i);
+		if (same != NULL) {
+			cmd_tell(outputs[i].path, 0,
+			         "is for %s already; name another file for %s",
+			         same->option, outputs[i].option);
+			return CMD_BAD;
+		}
+	}
+	return CMD_DONE;
+}
 
 /* What is known of the trace before anything is made: its header, and whether its record
  * names pages, by the first step on it that was not refused. */
@@ -279,6 +330,9 @@ int cmd_replay(int argc, char **argv)
 	int code = cmd_parse(&argp, argc, argv, &options.common, 0);
 
 	if (code != CMD_DONE || options.common.help)
+		return code;
+	code = check_outputs(&options);
+	if (code != CMD_DONE)
 		return code;
 	/* Every job, every loop, and whoever explains reads it anew. */
 	code = cmd_input_open(&input, options.trace, true);
