@@ -44,14 +44,17 @@ struct quire_runtime;
 struct quire_record_config {
 	size_t config_bytes; /* sizeof(struct quire_record_config): the version */
 	/* The plan trace; what is there is replaced at once, by a file with a header.
-	 * One that ends in ".zst" is compressed.  Borrowed.  NULL: see `write` */
+	 * One that ends in ".zst" is compressed; "-" is standard output.  Borrowed.
+	 * NULL: see `write` */
 	const char *path;
 	/* The plan trace, in place of a file: all bytes, in order, on the recording's
 	 * thread.  Anything but QUIRE_OK ends the recording.  It may not call the
 	 * runtime.  NULL: no plan trace, or a file */
 	enum quire_status (*write)(void *argument, const void *bytes, size_t n);
 	void *write_argument; /* kept until the recording has ended */
-	/* The timeline, for Perfetto or chrome://tracing.  Borrowed.  NULL: none */
+	/* The timeline, for Perfetto or chrome://tracing: a JSON array, that lacks its
+	 * end when the process died or the write failed; these two read it all the same.
+	 * "-" is standard output.  Borrowed.  NULL: none */
 	const char *timeline;
 	/* Where the trace comes from, for people; at most 255 bytes.  Borrowed.  "" */
 	const char *source;
@@ -90,7 +93,7 @@ QUIRE_API void quire_record_config_init(struct quire_record_config *config);
  * Returns:  QUIRE_OK: end it with quire_runtime_record_end, or with the runtime;
  *           QUIRE_INVALID {what}: a field is wrong; a command was given before; it was
  *           recorded before: no file was touched; QUIRE_IO: a file cannot be made;
- *           QUIRE_NO_MEMORY.
+ *           QUIRE_NO_MEMORY.  Whatever it refuses, what `path` names stays as it was.
  * Threads:  any, one at a time; before the first command.
  * Cost:     the buffer, 64 bytes for each of 4,096 steps, one thread.
  */

@@ -54,6 +54,10 @@ static enum quire_status check_config(const struct quire_record_config *config,
 	if (config->path != NULL && config->write != NULL)
 		return quire_refuse_what(refusal, QUIRE_INVALID,
 		                         "path, write: one of them, not both");
+	if (config->path != NULL && config->timeline != NULL &&
+	    strcmp(config->path, config->timeline) == 0)
+		return quire_refuse_what(refusal, QUIRE_INVALID,
+		                         "path, timeline: the same file");
 	if (config->path == NULL && config->write == NULL && config->timeline == NULL)
 		return quire_refuse_what(refusal, QUIRE_INVALID,
 		                         "path, write, timeline: one has to be given");
@@ -207,10 +211,11 @@ static bool is_compressed(const char *path)
 	return length >= 4 && strcmp(path + length - 4, ".zst") == 0;
 }
 
-/* A file that has its name, and its header, from the start: whatever becomes of the
- * process, there is a trace. */
+/* A file that has its header before it has its name: whatever becomes of the process,
+ * there is a trace.  On QUIRE_OK @target is to be ended. */
 static enum quire_status open_file(struct quire_recording *recording,
                                    const struct quire_trace_header *header,
+                                   struct quire_target *target,
                                    struct quire_refusal *refusal)
 {
 	const struct quire_trace_output output = {
@@ -218,11 +223,10 @@ static enum quire_status open_file(struct quire_recording *recording,
 		.argument = recording,
 		.compress = is_compressed(recording->path),
 	};
-	struct quire_target target;
 	enum quire_status status;
 
-	QUIRE_TRY(quire_target_open(&target, recording->path, refusal));
-	recording->fd = fcntl(target.fd, F_DUPFD_CLOEXEC, 0);
+	QUIRE_TRY(quire_target_open(target, recording->path, refusal));
+	recording->fd = fcntl(target->fd, F_DUPFD_CLOEXEC, 0);
 	status = recording->fd >= 0
 	                 ? quire_trace_create_to(&output, header, &recording->writer,
 	                                         refusal)
@@ -234,9 +238,8 @@ static enum quire_status open_file(struct quire_recording *recording,
 		status = quire_fault(refusal, QUIRE_IO, 0, "cannot write to \"%s\": %m",
 		                     recording->path);
 	}
-	if (status == QUIRE_OK)
-		return quire_target_commit(&target, refusal);
-	quire_target_discard(&target);
+	if (status != QUIRE_OK)
+		quire_target_discard(target);
 	return status;
 }
 
@@ -247,17 +250,25 @@ static enum quire_status open_files(struct quire_recording *recording,
 	const struct quire_trace_output output = {.write = config->write,
 	                                          .argument = config->write_argument};
 	struct quire_trace_header header;
+	struct quire_target target;
+	enum quire_status status = QUIRE_OK;
 
 	make_header(recording->runtime, config->source, &header);
 	if (recording->path != NULL)
-		QUIRE_TRY(open_file(recording, &header, refusal));
+		QUIRE_TRY(open_file(recording, &header, &target, refusal));
 	else if (config->write != NULL)
 		QUIRE_TRY(quire_trace_create_to(&output, &header, &recording->writer,
 		                                refusal));
 	if (config->timeline != NULL)
-		QUIRE_TRY(quire_timeline_create(config->timeline, recording->start_ns,
-		                                &recording->timeline, refusal));
-	return QUIRE_OK;
+		status = quire_timeline_create(config->timeline, recording->start_ns,
+		                               &recording->timeline, refusal);
+	if (recording->path == NULL)
+		return status;
+	/* Last: a recording that does not begin takes nothing's place. */
+	if (status == QUIRE_OK)
+		return quire_target_commit(&target, refusal);
+	quire_target_discard(&target);
+	return status;
 }
 
 static void discard_files(struct quire_recording *recording)

@@ -6,10 +6,12 @@
 #include "runtime/refuse_impl.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Lanes: the "threads" of the one "process". */
 enum {
@@ -192,6 +194,16 @@ static enum quire_status refuse_failure(const struct quire_timeline *timeline,
 	                   timeline->path);
 }
 
+static FILE *open_output(const char *path)
+{
+	int fd;
+
+	if (strcmp(path, "-") != 0)
+		return fopen(path, "we");
+	fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+	return fd >= 0 ? fdopen(fd, "w") : NULL;
+}
+
 enum quire_status quire_timeline_create(const char *path, int64_t start_ns,
                                         struct quire_timeline **timeline_out,
                                         struct quire_refusal *refusal_out)
@@ -204,7 +216,7 @@ enum quire_status quire_timeline_create(const char *path, int64_t start_ns,
 	timeline->path = strdup(path);
 	if (timeline->path == NULL)
 		goto no_memory;
-	timeline->file = fopen(path, "we");
+	timeline->file = open_output(path);
 	if (timeline->file == NULL) {
 		(void)refuse_failure(timeline, refusal_out);
 		free(timeline->path);

@@ -15,7 +15,7 @@ struct quire_timeline;
 
 /*
  * quire_timeline_create, quire_timeline_flush, quire_timeline_end
- * @path:    borrowed
+ * @path:    borrowed; "-" is standard output
  * @start_ns: of the runtime's clock, 0 in the timeline
  * Returns:  QUIRE_OK; QUIRE_IO {what}: of whatever was written so far; QUIRE_NO_MEMORY.
  */

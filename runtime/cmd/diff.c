@@ -232,7 +232,7 @@ static void tell_parting(struct cmd_diff *diff, const struct diff_parting *parti
 	else if (parting->both[0] != '\0')
 		diff_tell(diff, line_a, line_b, "%s", parting->both);
 	else
-		diff_tell(diff, line_a, line_b, "%s, %s", parting->a, parting->b);
+		diff_tell(diff, line_a, line_b, "%s against %s", parting->a, parting->b);
 }
 
 static void pass_over(struct cmd_diff *diff, uint64_t skip_a, uint64_t skip_b)

@@ -50,9 +50,9 @@ static void describe_step(const struct quire_step *step, char *text)
 	char segment[SEGMENT_TEXT];
 
 	describe_segment(&step->segments[0], segment);
-	snprintf(text, CMD_DIFF_TEXT, "%ssubmit of %" PRId32 " segments, the first %s",
+	snprintf(text, CMD_DIFF_TEXT, "%ssubmit of %" PRId32 " segment%s, the first %s",
 	         (step->flags & QUIRE_STEP_SPECULATIVE) != 0 ? "speculative " : "",
-	         step->num_segments, segment);
+	         step->num_segments, step->num_segments == 1 ? "" : "s", segment);
 }
 
 static void describe(const struct quire_command *command, char *text)
@@ -80,8 +80,9 @@ static void describe(const struct quire_command *command, char *text)
 	case QUIRE_COMMAND_REWIND:
 	case QUIRE_COMMAND_RELEASE_FRONT:
 		snprintf(text, CMD_DIFF_TEXT,
-		         "%s of request %" PRIu64 " \"%s\" by %" PRId32 " tokens", kind,
-		         command->request, label_of(command->label), command->tokens);
+		         "%s of request %" PRIu64 " \"%s\" by %" PRId32 " token%s", kind,
+		         command->request, label_of(command->label), command->tokens,
+		         command->tokens == 1 ? "" : "s");
 		return;
 	}
 }

@@ -335,6 +335,7 @@ cmd_tests = \
 	%D%/test_cmd_layouts.sh \
 	%D%/test_cmd_packed.sh \
 	%D%/test_cmd_parts.sh \
+	%D%/test_cmd_record.sh \
 	%D%/test_cuda_replay.sh \
 	%D%/test_cmd_refusals.sh \
 	%D%/test_cmd_shrink.sh \

@@ -138,14 +138,14 @@ part 5 's/"bucket"/"post_forks":[["a","b"]],&/' 'submit: post_forks is not the s
 part 5 's/"bucket"/"combined":{"both":["a"]},&/' 'submit: combined is not the same'
 part 10 's/$/ /; s/"id":12,/&"speculative":true,/' 'submit: speculative is not the same'
 part 11 's/"tokens":2/"tokens":1/' \
-	'rewind of request 1 "main" by 2 tokens, rewind of request 1 "main" by 1 tokens'
+	'rewind of request 1 "main" by 2 tokens against rewind of request 1 "main" by 1 token'
 part 11 's/"tokens"/"label":"m",&/' \
-	'rewind of request 1 "main" by 2 tokens, rewind of request 1 "m" by 2 tokens'
+	'rewind of request 1 "main" by 2 tokens against rewind of request 1 "m" by 2 tokens'
 part 12 's/release_front/rewind/' \
-	'release_front of request 2 "main" by 4 tokens, rewind of request 2 "main" by 4 tokens'
-part 13 's/false/true/' 'reset of request 1 "main", reset of request 1 "main", pages kept'
-part 14 's/2/1/' 'close of request 2, close of request 1'
-part 9 's/abandon/promote/' 'abandon of 9, promote of 9'
+	'release_front of request 2 "main" by 4 tokens against rewind of request 2 "main" by 4 tokens'
+part 13 's/false/true/' 'reset of request 1 "main" against reset of request 1 "main", pages kept'
+part 14 's/2/1/' 'close of request 2 against close of request 1'
+part 9 's/abandon/promote/' 'abandon of 9 against promote of 9'
 # Pairs of forks, and which of several labels comes first, are no sets.
 edit '5s/"bucket"/"post_forks":[["a","b"],["a","c"]],"combined":{"x":["a","b"],"y":["c"]},&/'
 cp "$work/b" "$work/c"
@@ -187,7 +187,7 @@ is aligned 0
 	done
 } >"$work/c"
 edit '2s/.*/{"do":"open","request":3}/;4,5d' "$work/c"
-differ "open of request 1, open of request 3" "$work/c" "$work/b"
+differ "open of request 1 against open of request 3" "$work/c" "$work/b"
 is only_a 3
 is only_b 1
 is same 9
@@ -214,7 +214,7 @@ is same 5
 	done
 } >"$work/c"
 edit '2,$s/"tokens":/&9/' "$work/c"
-differ 'by 1 tokens, rewind of request 1 "main" by 91 tokens' "$work/c" "$work/b"
+differ 'by 1 token against rewind of request 1 "main" by 91 tokens' "$work/c" "$work/b"
 is only_a 4
 is only_b 4
 is same 4
@@ -233,7 +233,7 @@ is same 4
 	echo '{"do":"close","request":2}'
 } >"$work/c"
 sed '3,4097d' "$work/c" >"$work/b"
-differ "only in $work/c: rewind of request 1 \"main\" by 1 tokens" "$work/c" "$work/b"
+differ "only in $work/c: rewind of request 1 \"main\" by 1 token" "$work/c" "$work/b"
 is only_a 4095
 is only_b 0
 is same 909
@@ -241,7 +241,7 @@ run 1 diff --json "$work/b" "$work/c"
 is only_a 0
 is only_b 4095
 sed '3,4099d' "$work/c" >"$work/b"
-differ 'rewind of request 1 "main" by 1 tokens, rewind of request 1 "main" by 4098' \
+differ 'rewind of request 1 "main" by 1 token against rewind of request 1 "main" by 4098' \
 	"$work/c" "$work/b"
 is same 1
 is only_b 906 # 903 of 5000, and three
@@ -275,9 +275,9 @@ differ "rests on the newest open step, nothing" "$work/s" "$work/b"
 edit '9s/77/78/' "$work/s"
 alike "$work/s" "$work/b"
 edit '9s/77/1/' "$work/s"
-differ "promote of 77, promote of 1" "$work/s" "$work/b"
+differ "promote of 77 against promote of 1" "$work/s" "$work/b"
 edit '4d' "$work/s" # a step that is there in one only, and what rested on it
-differ "only in $work/s: speculative submit of 1 segments" "$work/s" "$work/b"
+differ "only in $work/s: speculative submit of 1 segment," "$work/s" "$work/b"
 is only_a 1
 is other_step 1
 

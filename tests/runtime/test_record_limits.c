@@ -10,6 +10,7 @@
 
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
@@ -370,6 +371,8 @@ START_TEST(a_wrong_config_is_refused_by_its_field)
 	check_refused(bad, QUIRE_INVALID, "path, write");
 	bad = good, bad.write = NULL;
 	check_refused(bad, QUIRE_INVALID, "path, write, timeline");
+	bad.path = bad.timeline = "/tmp/never";
+	check_refused(bad, QUIRE_INVALID, "path, timeline");
 	bad = good, bad.source = NULL;
 	check_refused(bad, QUIRE_INVALID, "source");
 	memset(source, 'x', sizeof(source) - 1);
@@ -394,6 +397,30 @@ START_TEST(a_wrong_config_is_refused_by_its_field)
 	ck_assert_int_eq(quire_runtime_record_to(f.runtime, &good, NULL), QUIRE_OK);
 	fixture_end(&f);
 	ck_assert_ptr_nonnull(strstr(recorded_line(0), source));
+}
+END_TEST
+
+START_TEST(a_recording_that_does_not_begin_leaves_what_was_there)
+{
+	static const char text[] = "all there is\n";
+	char path[] = "/tmp/quire-refused-XXXXXX", got[2 * sizeof(text)];
+	struct quire_record_config config = recorded_config();
+	int fd = mkstemp(path);
+
+	must(write(fd, text, sizeof(text)) == (ssize_t)sizeof(text));
+	close(fd);
+	config.write = NULL;
+	config.path = path;
+	config.timeline = "/nowhere/at/all";
+	recorded_begin(&f, 64, 4);
+	fixture_create(&f);
+	check_refused(config, QUIRE_IO, "/nowhere/at/all");
+	fixture_end(&f);
+	fd = open(path, O_RDONLY);
+	ck_assert_int_eq(read(fd, got, sizeof(got)), sizeof(text));
+	ck_assert_str_eq(got, text);
+	close(fd);
+	unlink(path);
 }
 END_TEST
 
@@ -545,6 +572,7 @@ int main(void)
 	               a_file_that_is_too_large_ends_the_recording_with_whole_lines);
 	tcase_add_test(tcase, a_full_device_is_found_at_the_beginning_or_on_the_way);
 	tcase_add_test(tcase, a_wrong_config_is_refused_by_its_field);
+	tcase_add_test(tcase, a_recording_that_does_not_begin_leaves_what_was_there);
 	tcase_add_test(tcase, a_second_recording_is_refused_and_leaves_the_first_alone);
 	tcase_add_test(tcase, a_recording_that_comes_late_is_refused_and_makes_no_file);
 	tcase_add_loop_test(tcase, no_callback_may_end_the_recording, 0, 2);
