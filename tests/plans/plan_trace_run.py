@@ -17,6 +17,12 @@ LEFT_OUT = ("AGAIN", "HELD", "WOULD_BLOCK", "TIMEOUT", "DEVICE", "CALLBACK", "CA
 NAMES_MAX = 64
 
 
+def is_left_out(recorded):
+    """Does the command have its recorded outcome, whatever it asks?"""
+    return recorded and (recorded["status"] in LEFT_OUT or
+                         (recorded["outside"] and recorded["status"] != "OK"))
+
+
 class Outcome:
     def __init__(self, status=None, detail=0, digest=0, pages=()):
         self.become(status, detail, digest, pages)
@@ -152,7 +158,9 @@ class Model:
     def plan_draft(self, given, outcome, draft):
         recorded = given["outcome"]
         draft.is_planned = True
-        if draft.base and draft.base.outcome.status != "OK":
+        if is_left_out(recorded):
+            self.carry_out(given, outcome)
+        elif draft.base and draft.base.outcome.status != "OK":
             outcome.become("ABANDONED")
         elif recorded and given["no_wait"] and recorded["status"] == "ABANDONED":
             outcome.become("ABANDONED")
@@ -208,8 +216,7 @@ class Model:
 
     def carry_out(self, given, outcome):
         recorded = given["outcome"]
-        if recorded and (recorded["status"] in LEFT_OUT or
-                         (recorded["outside"] and recorded["status"] != "OK")):
+        if is_left_out(recorded):
             outcome.become(recorded["status"], recorded["detail"])
             return
         self.pool.begin()
