@@ -13,7 +13,8 @@ import plan_trace_read as trace
 from plan_trace_step import Refusal, Step, Stream, ceil_div
 from xxh3 import xxh3_64
 
-LEFT_OUT = ("AGAIN", "HELD", "WOULD_BLOCK", "TIMEOUT", "DEVICE", "CALLBACK", "CANCELLED")
+ENDED = ("DEVICE", "CALLBACK", "CANCELLED")       # with its runtime
+LEFT_OUT = ("AGAIN", "HELD", "WOULD_BLOCK", "TIMEOUT") + ENDED
 NAMES_MAX = 64
 
 
@@ -129,16 +130,18 @@ class Model:
 
     # Drafts
 
-    def newest_open(self):
+    def newest_open(self, but=()):
         found = [draft for draft in self.live
-                 if draft.fate == "open" and draft.line > self.other]
+                 if draft.fate == "open" and draft.line > self.other and
+                 not (draft.recorded and draft.recorded["status"] in but)]
         return found[-1] if found else None
 
     def base_of(self, given):
-        """None of the open drafts stands behind it, nor any other command."""
-        newest = self.newest_open()
+        """None of the open drafts stands behind it, nor any other command.  Those that ended
+        with their runtime may have been decided before."""
         if "base" not in given:
-            return newest
+            return self.newest_open()
+        newest = self.newest_open(ENDED)
         base = self.drafts.get(given["base"])
         line = base.line if base else self.other if given["base"] is None else 0
         if line < (newest.line if newest else self.other):

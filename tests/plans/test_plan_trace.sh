@@ -117,7 +117,8 @@ both "$work/cut.plan"
 both "$work/hand.plan"
 
 # A runtime that fails, or is shut down, ends all that it holds alike, whatever rests on what,
-# a refused step too; what had been abandoned before is ABANDONED.
+# a refused step too; what had been abandoned before is ABANDONED.  7 rests on nothing: 4 had
+# been promoted or abandoned, though nobody heard that.
 {
 	head -1 "$work/hand.plan"
 	cat <<'END'
@@ -130,6 +131,8 @@ both "$work/hand.plan"
 {"do":"submit","id":5,"segments":[[1,"main",9,0]],"speculative":true,"base":4,"outcome":{"status":"ABANDONED"}}
 {"do":"abandon","ticket":5,"outcome":{"status":"OK"}}
 {"do":"submit","id":6,"segments":[[1,"main",9,0]],"speculative":true,"base":5,"outcome":{"status":"ABANDONED"}}
+{"do":"submit","id":7,"segments":[[1,"main",9,0]],"speculative":true,"base":null,"outcome":{"status":"DEVICE"}}
+{"do":"submit","id":8,"segments":[[1,"main",9,0]],"speculative":true,"base":7,"outcome":{"status":"CALLBACK"}}
 {"do":"submit","segments":[[1,"main",9,0]],"outcome":{"status":"DEVICE"}}
 END
 } >"$work/failed.plan"
