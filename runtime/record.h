@@ -21,8 +21,9 @@
  *   events.
  *
  * When it goes wrong
- *   A write that fails, or a full buffer, ends the recording, never the runtime: a report
- *   tells so (hooks.h), on the recording's thread, and so does, at once,
+ *   A write that fails, a full buffer, or a command that a trace has no words for though
+ *   it was not refused, ends the recording, never the runtime: a report tells so
+ *   (hooks.h), on the recording's thread, and so does, at once,
  *   quire_runtime_record_status.  A write that never returns holds up that thread alone,
  *   and who waits for it: quire_runtime_record_end and quire_runtime_destroy.  What is in
  *   the file by then stays: whole lines, and perhaps the beginning of one more.  A
@@ -54,12 +55,14 @@ struct quire_record_config {
 	void *write_argument; /* kept until the recording has ended */
 	/* The timeline, for Perfetto or chrome://tracing: a JSON array, that lacks its
 	 * end when the process died or the write failed; these two read it all the same.
-	 * "-" is standard output.  Borrowed.  NULL: none */
+	 * Replaced as `path`; "-" is standard output.  Borrowed.  NULL: none */
 	const char *timeline;
 	/* Where the trace comes from, for people; at most 255 bytes.  Borrowed.  "" */
 	const char *source;
 	bool digests; /* of every plan, by the executor.  true */
-	bool pages;   /* that every step took.  true */
+	/* That every step took; left out where the line would have more than 2^24 bytes.
+	 * true */
+	bool pages;
 	/* A full buffer: true: the planner waits; false: the recording ends with
 	 * QUIRE_LIMIT.  false */
 	bool waits;
@@ -73,7 +76,9 @@ struct quire_record_config {
 
 struct quire_record_status {
 	/* QUIRE_OK: it goes on, or was ended by the program.  QUIRE_IO: a write failed;
-	 * QUIRE_LIMIT: the buffer was full {ticket: whose fate is open, if that is why}. */
+	 * QUIRE_LIMIT: the buffer was full {ticket: whose fate is open, if that is why};
+	 * QUIRE_FORMAT {ticket}: a command took effect that a trace has no words for: a
+	 * label that is not UTF-8. */
 	struct quire_refusal refusal; /* its `what` is lent until destroy */
 	bool active;                  /* commands are being noted */
 	int64_t commands; /* lines made of them; promotes and abandons count */
@@ -112,8 +117,8 @@ QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_runtime_record_status(
 /*
  * quire_runtime_record_end - note nothing more, write what is there, close the files
  * @refusal_out: filled on refusal; NULL allowed
- * Returns:  QUIRE_OK; QUIRE_IO, QUIRE_LIMIT {what, ticket}: it ended by itself before, or
- *           the end could not be written; QUIRE_INVALID: nothing was recorded, or it was
+ * Returns:  QUIRE_OK; QUIRE_IO, QUIRE_LIMIT, QUIRE_FORMAT {what, ticket}: it ended by
+ *           itself before, or the end could not be written; QUIRE_INVALID: nothing was recorded, or it was
  *           ended before; QUIRE_WOULD_BLOCK: inside a callback.
  * Threads:  any that may wait.  Commands given meanwhile may or may not be in it.
  * Cost:     waits for the recording's thread.  What rests on an open fate, and what has

@@ -61,6 +61,10 @@ static enum quire_status check_config(const struct quire_record_config *config,
 	if (config->path == NULL && config->write == NULL && config->timeline == NULL)
 		return quire_refuse_what(refusal, QUIRE_INVALID,
 		                         "path, write, timeline: one has to be given");
+	if (config->path != NULL && config->timeline != NULL &&
+	    strcmp(config->path, config->timeline) == 0)
+		return quire_refuse_what(refusal, QUIRE_INVALID,
+		                         "path, timeline: two files are wanted, not one");
 	if (config->source == NULL)
 		return quire_refuse_what(refusal, QUIRE_INVALID, "source: NULL");
 	QUIRE_TRY(quire_check_range(refusal, "source: bytes", -1,
@@ -407,9 +411,10 @@ enum quire_status quire_runtime_record_status(struct quire_runtime *rt,
 		status_out->refusal = quire_record_full(recording, 0);
 	status_out->commands = (int64_t)quire_counted(&recording->commands);
 	status_out->left_out = (int64_t)quire_counted(&recording->left_out);
-	/* Relaxed, all: the head first, so that it is not beyond the tail. */
+	/* Acquire: a tail that the head's thread saw is seen here, too, so it is not
+	 * beyond this head. */
 	status_out->buffered_bytes =
-		-(int64_t)atomic_load_explicit(&recording->head, memory_order_relaxed);
+		-(int64_t)atomic_load_explicit(&recording->head, memory_order_acquire);
 	status_out->buffered_bytes += (int64_t)atomic_load_explicit(
 		&recording->notes.tail, memory_order_relaxed);
 	status_out->wait_ns = (int64_t)quire_counted(&rt->planner.record_wait_ns);

@@ -214,10 +214,17 @@ static enum quire_status write_unspeakable(struct quire_recording *recording,
 		.flags = record->has_base ? QUIRE_STEP_SPECULATIVE : 0};
 
 	record->command.step = &stand_in;
+	record->command.label = QUIRE_LABEL_MAIN;
 	record->command.tokens = 0;
 	record->outcome.is_outside = true;
 	quire_count(&recording->left_out, 1);
 	return write_line(recording, record, refusal);
+}
+
+/* A trace has no negative times: of a program's clock that goes back, 0. */
+static int64_t since_start(const struct quire_recording *recording, int64_t at_ns)
+{
+	return at_ns > recording->start_ns ? at_ns - recording->start_ns : 0;
 }
 
 static void fill_record(const struct quire_recording *recording,
@@ -239,8 +246,8 @@ static void fill_record(const struct quire_recording *recording,
 		.outcome = {.status = status_of(recording, event),
 	                    .is_outside = event->is_outside},
 		.has_times = true,
-		.times = {.given_ns = event->given_ns - recording->start_ns,
-	                  .decided_ns = event->decided_ns - recording->start_ns,
+		.times = {.given_ns = since_start(recording, event->given_ns),
+	                  .decided_ns = since_start(recording, event->decided_ns),
 	                  .issued_ns = -1},
 	};
 	if (event->fate == 0 || event->fate == QUIRE_EVENT_PROMOTED)
@@ -249,8 +256,18 @@ static void fill_record(const struct quire_recording *recording,
 		record->outcome.has_digest = recording->config.digests;
 		record->outcome.digest = step->digest;
 		if (step->has_run)
-			record->times.issued_ns = step->issued_ns - recording->start_ns;
+			record->times.issued_ns = since_start(recording, step->issued_ns);
 	}
+}
+
+/* It took effect, so nothing can stand in its place: all behind it would be wrong. */
+static enum quire_status refuse_unspeakable(const struct quire_event_command *event,
+                                            struct quire_refusal *refusal)
+{
+	quire_refuse_what(refusal, QUIRE_FORMAT,
+	                  "label: a trace has no words for one that is not UTF-8");
+	refusal->ticket = event->ticket;
+	return QUIRE_FORMAT;
 }
 
 static enum quire_status write_command(struct quire_recording *recording,
@@ -282,8 +299,15 @@ static enum quire_status write_command(struct quire_recording *recording,
 	recording->is_dirty = true;
 	if (!event->is_misfit)
 		status = write_line(recording, &record, refusal);
-	return status == QUIRE_INVALID ? write_unspeakable(recording, &record, refusal)
-	                               : status;
+	if (status == QUIRE_INVALID && record.outcome.has_pages) {
+		record.outcome.has_pages = false; /* they may be what is too long */
+		status = write_line(recording, &record, refusal);
+	}
+	if (status != QUIRE_INVALID)
+		return status;
+	if (record.outcome.status == QUIRE_OK)
+		return refuse_unspeakable(event, refusal);
+	return write_unspeakable(recording, &record, refusal);
 }
 
 static enum quire_status write_fate(struct quire_recording *recording,
@@ -297,8 +321,8 @@ static enum quire_status write_fate(struct quire_recording *recording,
 	                    .target = event->ticket},
 		.has_outcome = true,
 		.has_times = true,
-		.times = {.given_ns = event->given_ns - recording->start_ns,
-	                  .decided_ns = event->decided_ns - recording->start_ns,
+		.times = {.given_ns = since_start(recording, event->given_ns),
+	                  .decided_ns = since_start(recording, event->decided_ns),
 	                  .issued_ns = -1},
 	};
 

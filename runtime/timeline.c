@@ -2,12 +2,14 @@
 #include "config.h"
 
 #include "plans/fault_impl.h"
-#include "runtime/timeline_impl.h"
+#include "plans/target_impl.h"
 #include "runtime/refuse_impl.h"
+#include "runtime/timeline_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,13 +26,20 @@ enum {
 /* Clients that have a lane of their own; all further ones share the last. */
 #define CLIENTS_MAX 32
 
+/* Bytes of a write, and more than any one piece has. */
+#define BUFFER_BYTES 65536
+#define PIECE_BYTES  512
+
 struct quire_timeline {
-	FILE *file;
+	int fd;
+	int error; /* errno of the first write that failed; 0: none */
 	int64_t start_ns;
 	int64_t retired_ns; /* of the newest step written */
 	uint64_t clients[CLIENTS_MAX];
 	int num_clients;
 	char *path; /* for messages */
+	size_t used;
+	char buffer[BUFFER_BYTES];
 };
 
 static const char *const command_names[] = {
@@ -41,6 +50,39 @@ static const char *const command_names[] = {
 	[QUIRE_COMMAND_REWIND] = "rewind",
 	[QUIRE_COMMAND_RELEASE_FRONT] = "release_front",
 };
+
+/* ------------------------------------------------------------------ bytes */
+
+static void hand_on(struct quire_timeline *timeline)
+{
+	size_t done = 0;
+
+	while (timeline->error == 0 && done < timeline->used) {
+		ssize_t put = write(timeline->fd, timeline->buffer + done,
+		                    timeline->used - done);
+
+		if (put > 0)
+			done += (size_t)put;
+		else if (put == 0 || errno != EINTR)
+			timeline->error = put == 0 ? EIO : errno;
+	}
+	timeline->used = 0;
+}
+
+/* No stdio: what lies in the buffer of a FILE is written once more by a process that was
+ * forked from this one, when it exits. */
+__attribute__((format(printf, 2, 3))) static void put(struct quire_timeline *timeline,
+                                                      const char *format, ...)
+{
+	va_list arguments;
+
+	if (BUFFER_BYTES - timeline->used < PIECE_BYTES)
+		hand_on(timeline);
+	va_start(arguments, format);
+	timeline->used += (size_t)vsnprintf(timeline->buffer + timeline->used,
+	                                    PIECE_BYTES, format, arguments);
+	va_end(arguments);
+}
 
 /* ------------------------------------------------------------------ one event */
 
@@ -54,9 +96,8 @@ static void put_event(struct quire_timeline *timeline, const char *phase, int la
 {
 	int64_t ns = at_ns > timeline->start_ns ? at_ns - timeline->start_ns : 0;
 
-	fprintf(timeline->file,
-	        ",\n{\"ph\":\"%s\",\"pid\":1,\"tid\":%d,\"ts\":" TIME_FORMAT, phase, lane,
-	        TIME(ns));
+	put(timeline, ",\n{\"ph\":\"%s\",\"pid\":1,\"tid\":%d,\"ts\":" TIME_FORMAT, phase,
+	    lane, TIME(ns));
 }
 
 /* The beginning of a slice. */
@@ -66,7 +107,7 @@ static void put_slice(struct quire_timeline *timeline, int lane, int64_t from_ns
 	int64_t ns = to_ns > from_ns ? to_ns - from_ns : 0;
 
 	put_event(timeline, "X", lane, from_ns);
-	fprintf(timeline->file, ",\"dur\":" TIME_FORMAT, TIME(ns));
+	put(timeline, ",\"dur\":" TIME_FORMAT, TIME(ns));
 }
 
 /* A step of the arrow that follows a ticket: "s", "t", "f"; it is bound to the slice of
@@ -75,17 +116,16 @@ static void put_flow(struct quire_timeline *timeline, const char *phase, int lan
                      int64_t at_ns, uint64_t ticket)
 {
 	put_event(timeline, phase, lane, at_ns);
-	fprintf(timeline->file,
-	        ",\"cat\":\"step\",\"name\":\"step\",\"id\":%" PRIu64 "%s}", ticket,
-	        phase[0] == 's' ? "" : ",\"bp\":\"e\"");
+	put(timeline, ",\"cat\":\"step\",\"name\":\"step\",\"id\":%" PRIu64 "%s}", ticket,
+	    phase[0] == 's' ? "" : ",\"bp\":\"e\"");
 }
 
 static void put_lane(struct quire_timeline *timeline, int lane, const char *name)
 {
-	fprintf(timeline->file,
-	        ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\","
-	        "\"args\":{\"name\":\"%s\"}}",
-	        lane, name);
+	put(timeline,
+	    ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\","
+	    "\"args\":{\"name\":\"%s\"}}",
+	    lane, name);
 }
 
 /* The lane of a client, made when it is new. */
@@ -112,7 +152,7 @@ void quire_timeline_wait(struct quire_timeline *timeline,
                          const struct quire_event_wait *wait)
 {
 	put_slice(timeline, LANE_PLANNER, wait->from_ns, wait->to_ns);
-	fprintf(timeline->file, ",\"cat\":\"wait\",\"name\":\"%s\"}", wait->what);
+	put(timeline, ",\"cat\":\"wait\",\"name\":\"%s\"}", wait->what);
 }
 
 static void put_counters(struct quire_timeline *timeline,
@@ -121,11 +161,10 @@ static void put_counters(struct quire_timeline *timeline,
 	const struct quire_event_numbers *numbers = &command->numbers;
 
 	put_event(timeline, "C", LANE_PLANNER, command->decided_ns);
-	fprintf(timeline->file,
-	        ",\"name\":\"pages\",\"args\":{\"free\":%" PRId64 ",\"retiring\":%" PRId64
-	        ",\"owned\":%" PRId64 "}}",
-	        numbers->free, num_pages - numbers->free - numbers->owned,
-	        numbers->owned);
+	put(timeline,
+	    ",\"name\":\"pages\",\"args\":{\"free\":%" PRId64 ",\"retiring\":%" PRId64
+	    ",\"owned\":%" PRId64 "}}",
+	    numbers->free, num_pages - numbers->free - numbers->owned, numbers->owned);
 }
 
 void quire_timeline_command(struct quire_timeline *timeline,
@@ -136,14 +175,14 @@ void quire_timeline_command(struct quire_timeline *timeline,
 	int lane = client_lane(timeline, command->client);
 
 	put_slice(timeline, lane, command->given_ns, command->given_ns);
-	fprintf(timeline->file, ",\"cat\":\"client\",\"name\":\"%s %" PRIu64 "\"}",
-	        command->kind == QUIRE_COMMAND_SUBMIT ? "submit" : name, command->ticket);
+	put(timeline, ",\"cat\":\"client\",\"name\":\"%s %" PRIu64 "\"}",
+	    command->kind == QUIRE_COMMAND_SUBMIT ? "submit" : name, command->ticket);
 	put_slice(timeline, LANE_PLANNER, command->started_ns, command->decided_ns);
-	fprintf(timeline->file,
-	        ",\"cat\":\"planner\",\"name\":\"%s %" PRIu64
-	        "\",\"args\":{\"status\":\"%s\",\"rows\":%d,\"pages\":%d}}",
-	        name, command->ticket, quire_status_name(status),
-	        (int)command->counts.segments, (int)command->counts.pages);
+	put(timeline,
+	    ",\"cat\":\"planner\",\"name\":\"%s %" PRIu64
+	    "\",\"args\":{\"status\":\"%s\",\"rows\":%d,\"pages\":%d}}",
+	    name, command->ticket, quire_status_name(status),
+	    (int)command->counts.segments, (int)command->counts.pages);
 	put_counters(timeline, command, num_pages);
 	if (command->step != 0 && status == QUIRE_OK)
 		put_flow(timeline, "s", LANE_PLANNER, command->started_ns,
@@ -161,9 +200,8 @@ void quire_timeline_fate(struct quire_timeline *timeline,
 	};
 
 	put_event(timeline, "i", LANE_PLANNER, fate->decided_ns);
-	fprintf(timeline->file,
-	        ",\"s\":\"t\",\"cat\":\"planner\",\"name\":\"%s %" PRIu64 "\"}",
-	        names[fate->head.kind], fate->ticket);
+	put(timeline, ",\"s\":\"t\",\"cat\":\"planner\",\"name\":\"%s %" PRIu64 "\"}",
+	    names[fate->head.kind], fate->ticket);
 }
 
 /* The device runs one step after another: this one since it was issued, or since the one
@@ -176,32 +214,44 @@ void quire_timeline_step(struct quire_timeline *timeline, uint64_t ticket,
 
 	timeline->retired_ns = step->retired_ns;
 	put_slice(timeline, LANE_EXECUTOR, step->started_ns, step->issued_ns);
-	fprintf(timeline->file, ",\"cat\":\"executor\",\"name\":\"issue %" PRIu64 "\"}",
-	        ticket);
+	put(timeline, ",\"cat\":\"executor\",\"name\":\"issue %" PRIu64 "\"}", ticket);
 	put_flow(timeline, "t", LANE_EXECUTOR, step->started_ns, ticket);
 	put_slice(timeline, LANE_DEVICE, from_ns, step->retired_ns);
-	fprintf(timeline->file, ",\"cat\":\"device\",\"name\":\"step %" PRIu64 "\"}",
-	        ticket);
+	put(timeline, ",\"cat\":\"device\",\"name\":\"step %" PRIu64 "\"}", ticket);
 	put_flow(timeline, "f", LANE_DEVICE, from_ns, ticket);
 }
 
 /* ------------------------------------------------------------------ the file */
 
-static enum quire_status refuse_failure(const struct quire_timeline *timeline,
+static enum quire_status refuse_failure(const struct quire_timeline *timeline, int error,
                                         struct quire_refusal *refusal_out)
 {
+	errno = error;
 	return quire_fault(refusal_out, QUIRE_IO, 0, "cannot write to \"%s\": %m",
 	                   timeline->path);
 }
 
-static FILE *open_output(const char *path)
+/* It has its name from the start, as a trace. */
+static enum quire_status open_file(struct quire_timeline *timeline,
+                                   struct quire_refusal *refusal_out)
 {
-	int fd;
+	struct quire_target target;
+	enum quire_status status;
 
-	if (strcmp(path, "-") != 0)
-		return fopen(path, "we");
-	fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
-	return fd >= 0 ? fdopen(fd, "w") : NULL;
+	QUIRE_TRY(quire_target_open(&target, timeline->path, refusal_out));
+	timeline->fd = fcntl(target.fd, F_DUPFD_CLOEXEC, 0);
+	if (timeline->fd < 0) {
+		status = refuse_failure(timeline, errno, refusal_out);
+		quire_target_discard(&target);
+		return status;
+	}
+	return quire_target_commit(&target, refusal_out);
+}
+
+static void end_memory(struct quire_timeline *timeline)
+{
+	free(timeline->path);
+	free(timeline);
 }
 
 enum quire_status quire_timeline_create(const char *path, int64_t start_ns,
@@ -209,56 +259,50 @@ enum quire_status quire_timeline_create(const char *path, int64_t start_ns,
                                         struct quire_refusal *refusal_out)
 {
 	struct quire_timeline *timeline = calloc(1, sizeof(*timeline));
+	enum quire_status status;
 
-	if (timeline == NULL)
-		goto no_memory;
-	timeline->start_ns = start_ns;
-	timeline->path = strdup(path);
-	if (timeline->path == NULL)
-		goto no_memory;
-	timeline->file = open_output(path);
-	if (timeline->file == NULL) {
-		(void)refuse_failure(timeline, refusal_out);
-		free(timeline->path);
+	if (timeline != NULL)
+		timeline->path = strdup(path);
+	if (timeline == NULL || timeline->path == NULL) {
 		free(timeline);
-		return QUIRE_IO;
+		return quire_refuse_what(refusal_out, QUIRE_NO_MEMORY, "a timeline");
 	}
-	fputs("[{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":"
-	      "\"quire\"}}",
-	      timeline->file);
+	timeline->fd = -1;
+	timeline->start_ns = start_ns;
+	status = open_file(timeline, refusal_out);
+	if (status != QUIRE_OK) {
+		if (timeline->fd >= 0)
+			close(timeline->fd);
+		end_memory(timeline);
+		return status;
+	}
+	put(timeline, "[{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":"
+	              "{\"name\":\"quire\"}}");
 	put_lane(timeline, LANE_PLANNER, "planner");
 	put_lane(timeline, LANE_EXECUTOR, "executor");
 	put_lane(timeline, LANE_DEVICE, "device");
 	*timeline_out = timeline;
 	return QUIRE_OK;
-
-no_memory:
-	free(timeline);
-	return quire_refuse_what(refusal_out, QUIRE_NO_MEMORY, "a timeline");
 }
 
 enum quire_status quire_timeline_flush(struct quire_timeline *timeline,
                                        struct quire_refusal *refusal_out)
 {
-	if (fflush(timeline->file) != 0)
-		return refuse_failure(timeline, refusal_out);
+	hand_on(timeline);
+	if (timeline->error != 0)
+		return refuse_failure(timeline, timeline->error, refusal_out);
 	return QUIRE_OK;
 }
 
 enum quire_status quire_timeline_end(struct quire_timeline *timeline,
                                      struct quire_refusal *refusal_out)
 {
-	enum quire_status status = QUIRE_OK;
-	bool failed = ferror(timeline->file) != 0;
+	enum quire_status status;
 
-	fputs("\n]\n", timeline->file);
-	if (fclose(timeline->file) != 0)
-		status = refuse_failure(timeline, refusal_out);
-	else if (failed) {
-		errno = EIO;
-		status = refuse_failure(timeline, refusal_out);
-	}
-	free(timeline->path);
-	free(timeline);
+	put(timeline, "\n]\n");
+	status = quire_timeline_flush(timeline, refusal_out);
+	if (close(timeline->fd) != 0 && status == QUIRE_OK)
+		status = refuse_failure(timeline, errno, refusal_out);
+	end_memory(timeline);
 	return status;
 }

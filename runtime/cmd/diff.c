@@ -155,10 +155,10 @@ static void compare_outcomes(const struct quire_trace_outcome *a,
 		return;
 	differs[DIFF_DETAIL] = a->detail != b->detail;
 	differs[DIFF_OUTSIDE] = a->is_outside != b->is_outside;
-	differs[DIFF_DIGEST_ONE] = a->has_digest != b->has_digest;
 	differs[DIFF_DIGEST] = a->has_digest && b->has_digest && a->digest != b->digest;
-	differs[DIFF_PAGES_ONE] = a->has_pages != b->has_pages;
 	differs[DIFF_PAGES] = a->has_pages && b->has_pages && !is_same_list(a, b);
+	differs[DIFF_DIGEST_ONE] = a->has_digest != b->has_digest;
+	differs[DIFF_PAGES_ONE] = a->has_pages != b->has_pages;
 }
 
 static void count_difference(struct cmd_diff *diff, enum diff_what what, int64_t line_a,
@@ -179,7 +179,9 @@ static void compare_pair(struct cmd_diff *diff)
 	bool both = a->has_outcome && b->has_outcome, same = true, outcome = both;
 	bool differs[DIFF_KINDS] = {
 		[DIFF_NAMED] = !is_same_step(diff, a, b),
-		[DIFF_PREFIX] = !diff_key_same(&a->prefix, &b->prefix),
+		[DIFF_PREFIX] = a->has_prefix && b->has_prefix &&
+	                        !diff_key_same(&a->prefix, &b->prefix),
+		[DIFF_PREFIX_ONE] = a->has_prefix != b->has_prefix,
 		[DIFF_OUTCOME_ONE] = a->has_outcome != b->has_outcome,
 	};
 
@@ -188,9 +190,11 @@ static void compare_pair(struct cmd_diff *diff)
 	for (int what = 0; what < DIFF_KINDS; what++) {
 		if (!differs[what])
 			continue;
-		same = false;
-		outcome &= what < DIFF_OUTCOME_ONE;
 		count_difference(diff, (enum diff_what)what, a->line, b->line);
+		if (what >= DIFF_PREFIX_ONE)
+			continue;
+		same = false;
+		outcome &= what < DIFF_STATUS;
 		if (diff->first[0] == '\0')
 			diff_tell_pair(diff, (enum diff_what)what);
 	}

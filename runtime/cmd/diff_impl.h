@@ -60,6 +60,7 @@ struct diff_item {
 	uint64_t number; /* of a speculative submit: which one it is, from 0 */
 	enum diff_name names;
 	uint64_t named; /* the number of the step that is named */
+	bool has_prefix;
 	struct diff_key prefix;
 	bool has_outcome;
 	struct quire_trace_outcome outcome; /* its pages are the item's own */
@@ -95,20 +96,22 @@ struct diff_side {
 	struct diff_times times;
 };
 
-/* Kinds of differences, in the order in which those of one pair are told. */
+/* Kinds of differences, in the order in which those of one pair are told; behind them
+ * what one of a pair says and the other does not, which is none: it is counted. */
 enum diff_what {
 	DIFF_ONLY_A,
 	DIFF_ONLY_B,
 	DIFF_NAMED,
 	DIFF_PREFIX,
-	DIFF_OUTCOME_ONE, /* recorded in one only */
-	DIFF_STATUS,
+	DIFF_STATUS, /* the first of an outcome */
 	DIFF_DETAIL,
 	DIFF_OUTSIDE,
-	DIFF_DIGEST_ONE,
 	DIFF_DIGEST,
-	DIFF_PAGES_ONE,
 	DIFF_PAGES,
+	DIFF_PREFIX_ONE, /* the first that is no difference */
+	DIFF_OUTCOME_ONE,
+	DIFF_DIGEST_ONE,
+	DIFF_PAGES_ONE,
 	DIFF_KINDS,
 };
 

@@ -110,7 +110,7 @@ struct diff_key diff_key_of_prefix(const struct quire_trace_prefix *prefix)
 
 	XXH3_128bits_reset(&state);
 	add_u64(&state, (uint64_t)prefix->tokens);
-	for (int32_t i = 0; prefix->tokens != 0 && i < prefix->num_keys; i++)
+	for (int32_t i = 0; i < prefix->num_keys; i++)
 		add_u64(&state, (uint64_t)prefix->keys[i]);
 	return finish(&state);
 }

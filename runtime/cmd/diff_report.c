@@ -14,14 +14,15 @@ static const struct {
 	[DIFF_ONLY_B] = {"only_b", "only in B"},
 	[DIFF_NAMED] = {"other_step", "name another step"},
 	[DIFF_PREFIX] = {"other_prefix", "other prefix"},
-	[DIFF_OUTCOME_ONE] = {"outcome_in_one", "outcome in one"},
 	[DIFF_STATUS] = {"other_status", "other status"},
 	[DIFF_DETAIL] = {"other_detail", "other detail"},
-	[DIFF_OUTSIDE] = {"outside_in_one", "outside in one"},
-	[DIFF_DIGEST_ONE] = {"digest_in_one", "digest in one"},
+	[DIFF_OUTSIDE] = {"other_outside", "other outside"},
 	[DIFF_DIGEST] = {"other_digest", "other digest"},
-	[DIFF_PAGES_ONE] = {"pages_in_one", "pages in one"},
 	[DIFF_PAGES] = {"other_pages", "other pages"},
+	[DIFF_PREFIX_ONE] = {"prefix_in_one", "prefix in one"},
+	[DIFF_OUTCOME_ONE] = {"outcome_in_one", "outcome in one"},
+	[DIFF_DIGEST_ONE] = {"digest_in_one", "digest in one"},
+	[DIFF_PAGES_ONE] = {"pages_in_one", "pages in one"},
 };
 
 /* How many, and the lines of the first. */
@@ -82,7 +83,12 @@ static void report_quantiles(struct cmd_report *report,
 
 static void report_times(struct cmd_report *report, const struct cmd_diff *diff)
 {
-	if (!diff->a.times.any || !diff->b.times.any)
+	static const char *const texts[] = {"in neither", "in A only", "in B only",
+	                                    "not compared"};
+	int which = diff->a.times.any + 2 * diff->b.times.any;
+
+	cmd_report_text(report, "times", "times", texts[which]);
+	if (which < 3)
 		return;
 	report_quantiles(report, &diff->a.times.decided, "given_to_decided_a",
 	                 "A: until decided");
@@ -127,7 +133,6 @@ int diff_report(struct cmd_diff *diff)
 	for (int what = 0; what < DIFF_KINDS; what++)
 		report_what(report, diff, what);
 	report_statuses(report, diff);
-	cmd_report_text(report, "times", "times", "not compared");
 	report_times(report, diff);
 	if (cmd_report_print(report, stdout, diff->common.json) != CMD_DONE)
 		return CMD_BAD;

@@ -188,6 +188,7 @@ static int add_record(struct diff_side *side)
 
 	if (code != CMD_DONE)
 		return code;
+	item.has_prefix = record->prefix.tokens != 0;
 	item.prefix = diff_key_of_prefix(&record->prefix);
 	if (record->has_times)
 		add_times(&side->times, &record->times);

@@ -265,13 +265,6 @@ static void tell_named(struct cmd_diff *diff, const struct diff_item *a,
 	          a->kind == QUIRE_COMMAND_SUBMIT ? "rests on" : "is of", text_a, text_b);
 }
 
-static void tell_one(struct cmd_diff *diff, const struct diff_item *a,
-                     const struct diff_item *b, const char *what, bool in_a)
-{
-	diff_tell(diff, a->line, b->line, "%s: %s in %s only", cmd_kind_names[a->kind],
-	          what, diff->names[in_a ? 0 : 1]);
-}
-
 void diff_tell_pair(struct cmd_diff *diff, enum diff_what what)
 {
 	const struct diff_item *a = diff_side_at(&diff->a, 0);
@@ -286,9 +279,6 @@ void diff_tell_pair(struct cmd_diff *diff, enum diff_what what)
 	case DIFF_PREFIX:
 		diff_tell(diff, a->line, b->line, "%s: prefix is not the same", kind);
 		return;
-	case DIFF_OUTCOME_ONE:
-		tell_one(diff, a, b, "outcome", a->has_outcome);
-		return;
 	case DIFF_STATUS:
 		diff_tell(diff, a->line, b->line, "%s: status is %s, %s", kind,
 		          quire_status_name(of_a->status),
@@ -300,18 +290,14 @@ void diff_tell_pair(struct cmd_diff *diff, enum diff_what what)
 		          quire_status_name(of_a->status), of_a->detail, of_b->detail);
 		return;
 	case DIFF_OUTSIDE:
-		tell_one(diff, a, b, "outside", of_a->is_outside);
-		return;
-	case DIFF_DIGEST_ONE:
-		tell_one(diff, a, b, "digest", of_a->has_digest);
+		diff_tell(diff, a->line, b->line, "%s: outside is %s, %s", kind,
+		          of_a->is_outside ? "true" : "false",
+		          of_b->is_outside ? "true" : "false");
 		return;
 	case DIFF_DIGEST:
 		diff_tell(diff, a->line, b->line,
 		          "%s: digest is %016" PRIx64 ", %016" PRIx64, kind, of_a->digest,
 		          of_b->digest);
-		return;
-	case DIFF_PAGES_ONE:
-		tell_one(diff, a, b, "pages", of_a->has_pages);
 		return;
 	case DIFF_PAGES:
 		tell_pages(diff, a, b);

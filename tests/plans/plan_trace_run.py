@@ -13,9 +13,15 @@ import plan_trace_read as trace
 from plan_trace_step import Refusal, Step, Stream, ceil_div
 from xxh3 import xxh3_64
 
-ENDED = ("DEVICE", "CALLBACK", "CANCELLED")
-LEFT_OUT = ("AGAIN", "HELD", "WOULD_BLOCK", "TIMEOUT", "DEVICE", "CALLBACK", "CANCELLED")
+ENDED = ("DEVICE", "CALLBACK", "CANCELLED")       # with its runtime
+LEFT_OUT = ("AGAIN", "HELD", "WOULD_BLOCK", "TIMEOUT") + ENDED
 NAMES_MAX = 64
+
+
+def is_left_out(recorded):
+    """Does the command have its recorded outcome, whatever it asks?"""
+    return recorded and (recorded["status"] in LEFT_OUT or
+                         (recorded["outside"] and recorded["status"] != "OK"))
 
 
 class Outcome:
@@ -71,11 +77,6 @@ class Pool:
         self.free.extendleft(reversed(self.taken))
 
 
-def is_left_out(recorded):
-    return recorded and (recorded["status"] in LEFT_OUT or
-                         (recorded["outside"] and recorded["status"] != "OK"))
-
-
 class Draft:
     """before: all that there was before it, where it had an effect."""
 
@@ -129,21 +130,18 @@ class Model:
 
     # Drafts
 
-    def newest_open(self, drafts):
-        found = [draft for draft in drafts
-                 if draft.fate == "open" and draft.line > self.other]
+    def newest_open(self, but=()):
+        found = [draft for draft in self.live
+                 if draft.fate == "open" and draft.line > self.other and
+                 not (draft.recorded and draft.recorded["status"] in but)]
         return found[-1] if found else None
 
-    def sure(self):
-        """Drafts whose fate was not given unheard, when the recorded runtime ended."""
-        return [draft for draft in self.live
-                if not draft.recorded or draft.recorded["status"] not in ENDED]
-
     def base_of(self, given):
-        """None of the open drafts stands behind it, nor any other command."""
+        """None of the open drafts stands behind it, nor any other command.  Those that ended
+        with their runtime may have been decided before."""
         if "base" not in given:
-            return self.newest_open(self.live)
-        newest = self.newest_open(self.sure())
+            return self.newest_open()
+        newest = self.newest_open(ENDED)
         base = self.drafts.get(given["base"])
         line = base.line if base else self.other if given["base"] is None else 0
         if line < (newest.line if newest else self.other):
@@ -163,8 +161,9 @@ class Model:
     def plan_draft(self, given, outcome, draft):
         recorded = given["outcome"]
         draft.is_planned = True
-        if (draft.base and draft.base.outcome.status != "OK"
-                and not is_left_out(recorded)):
+        if is_left_out(recorded):
+            self.carry_out(given, outcome)
+        elif draft.base and draft.base.outcome.status != "OK":
             outcome.become("ABANDONED")
         elif recorded and given["no_wait"] and recorded["status"] == "ABANDONED":
             outcome.become("ABANDONED")

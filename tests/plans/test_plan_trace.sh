@@ -128,6 +128,28 @@ both "$work/ended.plan"
 
 both "$work/hand.plan"
 
+# A runtime that fails, or is shut down, ends all that it holds alike, whatever rests on what,
+# a refused step too; what had been abandoned before is ABANDONED.  7 rests on nothing: 4 had
+# been promoted or abandoned, though nobody heard that.
+{
+	head -1 "$work/hand.plan"
+	cat <<'END'
+{"do":"open","request":1}
+{"do":"submit","id":1,"segments":[[1,"main",40,0]],"speculative":true,"base":null,"outcome":{"status":"NO_PAGES","detail":3}}
+{"do":"promote","ticket":1,"outcome":{"status":"OK"}}
+{"do":"submit","id":2,"segments":[[1,"main",9,0]],"speculative":true,"base":1,"outcome":{"status":"CALLBACK"}}
+{"do":"submit","id":3,"segments":[[0,"main",0]],"speculative":true,"base":2,"outcome":{"status":"CALLBACK","outside":true}}
+{"do":"submit","id":4,"segments":[[1,"main",9,0]],"speculative":true,"base":3,"outcome":{"status":"CANCELLED"}}
+{"do":"submit","id":5,"segments":[[1,"main",9,0]],"speculative":true,"base":4,"outcome":{"status":"ABANDONED"}}
+{"do":"abandon","ticket":5,"outcome":{"status":"OK"}}
+{"do":"submit","id":6,"segments":[[1,"main",9,0]],"speculative":true,"base":5,"outcome":{"status":"ABANDONED"}}
+{"do":"submit","id":7,"segments":[[1,"main",9,0]],"speculative":true,"base":null,"outcome":{"status":"DEVICE"}}
+{"do":"submit","id":8,"segments":[[1,"main",9,0]],"speculative":true,"base":7,"outcome":{"status":"CALLBACK"}}
+{"do":"submit","segments":[[1,"main",9,0]],"outcome":{"status":"DEVICE"}}
+END
+} >"$work/failed.plan"
+both "$work/failed.plan"
+
 # 64 labels, main among them: the next one is LIMIT, now and later.
 {
 	head -1 "$work/hand.plan"

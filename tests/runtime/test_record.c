@@ -568,6 +568,27 @@ START_TEST(times_are_of_the_runtimes_clock_from_the_recordings_begin)
 }
 END_TEST
 
+/* A program's clock may not do that; if it does, times are wrong, nothing else. */
+START_TEST(a_clock_that_goes_back_costs_no_line)
+{
+	const struct quire_record_config config = recorded_config();
+	static int64_t clock = 5000000;
+
+	recorded_begin(&f, 8, 4);
+	f.config.hooks.now_ns = tick;
+	f.config.hooks.now_argument = &clock;
+	recorded_create(&f, &config);
+	clock = 1000;
+	open_now(&f, 1);
+	give_now(STEP(1, NULL, 4, 0));
+	ck_assert_int_eq(promote(&f, give(&f, SPECULATIVE(1, NULL, 0, 4))), QUIRE_OK);
+	end();
+	ck_assert_ptr_null(strstr(recorded.bytes, "\"times\":[-"));
+	ck_assert_ptr_null(strstr(recorded.bytes, ",-"));
+	ck_assert_ptr_nonnull(recorded_line(4));
+}
+END_TEST
+
 static uint64_t digest_of_plan;
 
 static enum quire_status digest_plan(void *argument, struct quire_plan *plan)
@@ -652,6 +673,7 @@ int main(void)
 	tcase_add_test(tcase, a_runtime_that_fails_has_all_ends_in_its_recording);
 	tcase_add_test(tcase, a_step_that_fails_when_it_is_issued_was_planned);
 	tcase_add_test(tcase, times_are_of_the_runtimes_clock_from_the_recordings_begin);
+	tcase_add_test(tcase, a_clock_that_goes_back_costs_no_line);
 	tcase_add_loop_test(
 		tcase,
 		digests_are_those_of_the_plans_whether_or_not_the_runtime_wants_them, 0,

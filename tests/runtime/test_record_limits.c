@@ -7,6 +7,7 @@
 #include "tests/run_suite.h"
 
 #include <quire/plans/trace.h>
+#include <quire/runtime/sanitize.h>
 
 #include <check.h>
 #include <errno.h>
@@ -15,6 +16,7 @@
 #include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -341,6 +343,131 @@ START_TEST(a_full_device_is_found_at_the_beginning_or_on_the_way)
 }
 END_TEST
 
+/* ------------------------------------------------------------------ no words */
+
+/* Latin-1, and the beginning of a character. */
+static const char *const wordless[] = {"gr\xfcn", "\xe2\x82"};
+
+/* What was refused by such a name, or never took effect, has another command in its place;
+ * what took effect can have none. */
+START_TEST(a_label_that_is_no_text_ends_the_recording_where_it_takes_effect)
+{
+	const struct quire_record_config config = recorded_config();
+	struct quire_record_status status;
+	const char *label = wordless[_i];
+
+	start(&config);
+	ck_assert_int_eq(reset_now(&f, 1, label, false), QUIRE_NO_LABEL);
+	ck_assert_int_eq(extend_now(&f, 1, label, 0, 1).refusal.status, QUIRE_NO_LABEL);
+	ck_assert_int_eq(abandon(&f, give(&f, SPECULATIVE(1, label, 4, 0))), QUIRE_OK);
+	run_steps(3);
+	status = recorded_status(&f);
+	ck_assert(status.active);
+	ck_assert_int_eq(extend_now(&f, 1, label, 4, 0).refusal.status, QUIRE_OK);
+	run_steps(3);
+	status = await_end();
+	ck_assert_int_eq(status.refusal.status, QUIRE_FORMAT);
+	ck_assert_ptr_nonnull(strstr(status.refusal.what, "UTF-8"));
+	ck_assert_uint_eq(status.refusal.ticket, 10);
+	ck_assert_int_eq(status.left_out, 3);
+	ck_assert_int_eq(quire_runtime_record_end(f.runtime, NULL), QUIRE_FORMAT);
+	fixture_end(&f);
+	ck_assert_int_eq(recorded.report.status, QUIRE_FORMAT);
+	ck_assert_ptr_nonnull(recorded_line(9)); /* an abandon is one more */
+	ck_assert_ptr_null(recorded_line(10));
+}
+END_TEST
+
+/* As a target of a fork, and as the name of a table. */
+START_TEST(a_label_that_is_no_text_is_found_wherever_it_stands)
+{
+	const struct quire_record_config config = recorded_config();
+	const struct quire_segment segment = {.request = 1, .span = 4, .at = 0};
+	const struct quire_fork fork = {.source = "main", .target = wordless[0]};
+	static const char *const labels[] = {"main"};
+	const struct quire_combined combined = {
+		.name = wordless[1], .labels = labels, .num_labels = 1};
+	const struct quire_step step = {.segments = &segment,
+	                                .num_segments = 1,
+	                                .post_forks = &fork,
+	                                .num_post_forks = _i == 0,
+	                                .combined = &combined,
+	                                .num_combined = _i == 1};
+
+	start(&config);
+	ck_assert_int_eq(submit_now(&f, &step).refusal.status, QUIRE_OK);
+	ck_assert_int_eq(await_end().refusal.status, QUIRE_FORMAT);
+	fixture_end(&f);
+	ck_assert_ptr_null(recorded_line(2));
+}
+END_TEST
+
+/* A line with all these pages would be longer than a reader takes. */
+START_TEST(a_step_of_millions_of_pages_is_there_without_them)
+{
+	enum { PAGES = 2300000 };
+	const struct quire_record_config config = recorded_config();
+
+	recorded_begin(&f, PAGES, 1);
+	f.config.tokens_max = PAGES;
+	f.config.table_pages_max = PAGES;
+	recorded_create(&f, &config);
+	ck_assert_int_eq(open_now(&f, 1), QUIRE_OK);
+	ck_assert_int_eq(extend_now(&f, 1, NULL, PAGES - 1, 0).refusal.status, QUIRE_OK);
+	ck_assert_int_eq(extend_now(&f, 1, NULL, 1, PAGES - 1).refusal.status, QUIRE_OK);
+	ck_assert_int_eq(quire_runtime_record_end(f.runtime, NULL), QUIRE_OK);
+	fixture_end(&f);
+	ck_assert_lines(
+		"{\"do\":\"open\",\"id\":1,\"request\":1" DONE,
+		"{\"do\":\"submit\",\"id\":2,\"segments\":[[1,\"main\",2299999,0]]" DONE,
+		"{\"do\":\"submit\",\"id\":3,\"segments\":[[1,\"main\",1,2299999]]" OK(
+			"2299999"));
+}
+END_TEST
+
+/* ------------------------------------------------------------------ other processes */
+
+#ifndef QUIRE_TSAN /* a process of several threads does not fork under it */
+/* What is a timeline's is written by the process that records, and once. */
+START_TEST(a_forked_process_leaves_the_files_alone)
+{
+	char path[] = "/tmp/quire-forked-XXXXXX", timeline[] = "/tmp/quire-forked-XXXXXX";
+	struct quire_record_config config = recorded_config();
+	char text[1 << 15] = "", *header;
+	FILE *file;
+	pid_t child;
+
+	close(mkstemp(path));
+	close(mkstemp(timeline));
+	config.write = NULL;
+	config.path = path;
+	config.timeline = timeline;
+	config.flush_ns = 10000000000;
+	start(&config);
+	run_steps(5);
+	fflush(stdout);
+	child = fork();
+	if (child == 0)
+		exit(0);
+	ck_assert(child > 0 && waitpid(child, NULL, 0) == child);
+	run_steps(5);
+	ck_assert_int_eq(quire_runtime_record_end(f.runtime, NULL), QUIRE_OK);
+	fixture_end(&f);
+	ck_assert_int_eq(read_lines(path), 1 + 2 * (5 + 1));
+	file = fopen(timeline, "r");
+	ck_assert_ptr_nonnull(file);
+	ck_assert_int_gt(fread(text, 1, sizeof(text) - 1, file), 0);
+	fclose(file);
+	header = strstr(text, "process_name");
+	ck_assert_ptr_nonnull(header);
+	ck_assert_ptr_null(strstr(header + 1, "process_name"));
+	ck_assert_str_eq(text + strlen(text) - 3, "\n]\n");
+	unlink(path);
+	unlink(timeline);
+}
+END_TEST
+#endif
+
 /* ------------------------------------------------------------------ refused */
 
 static void check_refused(struct quire_record_config config, enum quire_status status,
@@ -371,8 +498,9 @@ START_TEST(a_wrong_config_is_refused_by_its_field)
 	check_refused(bad, QUIRE_INVALID, "path, write");
 	bad = good, bad.write = NULL;
 	check_refused(bad, QUIRE_INVALID, "path, write, timeline");
-	bad.path = bad.timeline = "/tmp/never";
+	bad = good, bad.write = NULL, bad.path = bad.timeline = "/tmp/quire-never";
 	check_refused(bad, QUIRE_INVALID, "path, timeline");
+	ck_assert_int_ne(access("/tmp/quire-never", F_OK), 0);
 	bad = good, bad.source = NULL;
 	check_refused(bad, QUIRE_INVALID, "source");
 	memset(source, 'x', sizeof(source) - 1);
@@ -571,6 +699,15 @@ int main(void)
 	tcase_add_test(tcase,
 	               a_file_that_is_too_large_ends_the_recording_with_whole_lines);
 	tcase_add_test(tcase, a_full_device_is_found_at_the_beginning_or_on_the_way);
+	tcase_add_loop_test(
+		tcase, a_label_that_is_no_text_ends_the_recording_where_it_takes_effect,
+		0, 2);
+	tcase_add_loop_test(tcase, a_label_that_is_no_text_is_found_wherever_it_stands, 0,
+	                    2);
+	tcase_add_test(tcase, a_step_of_millions_of_pages_is_there_without_them);
+#ifndef QUIRE_TSAN
+	tcase_add_test(tcase, a_forked_process_leaves_the_files_alone);
+#endif
 	tcase_add_test(tcase, a_wrong_config_is_refused_by_its_field);
 	tcase_add_test(tcase, a_recording_that_does_not_begin_leaves_what_was_there);
 	tcase_add_test(tcase, a_second_recording_is_refused_and_leaves_the_first_alone);
