@@ -155,19 +155,19 @@ static void fork_all(struct shrink_model *model, const struct shrink_cut *cut, i
 }
 
 /* A segment's `at` is not its stream's length.  Without outcomes: had the newest step
- * that changed the stream no effect, it would be. */
+ * before this one that changed the stream no effect, it would be. */
 static bool was_refused(struct shrink_model *model, const struct shrink_stream *stream,
-                        int32_t at)
+                        const struct shrink_command *now, int32_t at)
 {
 	struct shrink_command *step;
 
 	if (stream->changed_by == SHRINK_NONE || stream->length_before != at)
 		return false;
 	step = &model->commands[stream->changed_by];
-	if (step->record->has_outcome)
+	if (step->record->has_outcome || step == now)
 		return false;
 	step->is_refused = true;
-	model->again = true;
+	model->again = true; /* it is refused from now on, so there is an end */
 	return true;
 }
 
@@ -185,7 +185,7 @@ static void learn_segment(struct shrink_model *model,
 	if (segment->stale == 0 || !segment->had_request)
 		return;
 	if ((record->has_outcome && record->outcome.status == QUIRE_OK) ||
-	    was_refused(model, stream, at)) {
+	    was_refused(model, stream, command, at)) {
 		stream->length = at;
 		segment->stale = 0;
 	}

@@ -189,6 +189,8 @@ is aligned 0
 } >"$work/c"
 edit '2s/.*/{"do":"open","request":3}/;4,5d' "$work/c"
 differ "open of request 1 against open of request 3" "$work/c" "$work/b"
+is only_b_line_a 2
+is only_b_line_b 2
 is only_a 3
 is only_b 1
 is same 9
@@ -281,6 +283,29 @@ edit '4d' "$work/s" # a step that is there in one only, and what rested on it
 differ "only in $work/s: speculative submit of 1 segment," "$work/s" "$work/b"
 is only_a 1
 is other_step 1
+
+# A base that is left out is the newest step whose fate is open, if nothing but
+# speculative submits, promotes and abandons lies between.
+{
+	header
+	cat <<'END'
+{"do":"open","request":1}
+{"do":"submit","id":1,"segments":[[1,"a",1,0]],"speculative":true}
+{"do":"submit","id":2,"segments":[[1,"a",1,1]],"speculative":true}
+{"do":"abandon","ticket":2}
+{"do":"submit","id":3,"segments":[[1,"a",2,1]],"speculative":true}
+{"do":"submit","id":4,"segments":[[1,"a",3,3]],"speculative":true}
+{"do":"promote","ticket":4}
+{"do":"submit","id":5,"segments":[[1,"a",4,6]],"speculative":true}
+{"do":"open","request":2}
+{"do":"submit","id":6,"segments":[[1,"a",5,10]],"speculative":true}
+END
+} >"$work/s"
+edit '3s/"spec/"base":null,&/; 4s/"spec/"base":1,&/; 6s/"spec/"base":1,&/
+	7s/"spec/"base":3,&/; 9s/"spec/"base":3,&/; 11s/"spec/"base":null,&/' \
+	"$work/s"
+alike "$work/s" "$work/b"
+is aligned 10
 
 # ---------------------------------------------------------------- outcomes
 # outcome LINE SCRIPT WHAT KEY - in that line's outcome

@@ -147,7 +147,8 @@ is failure "exit status 5"
 } >"$work/three"
 shrink "$work/three" hang --timeout 1 --runs 4
 is failure "no end within 1 s"
-sed 1d "$work/three" | left
+sed 1d "$work/three" >"$work/commands"
+left <"$work/commands"
 
 # ---------------------------------------------------------------- out of pages
 # 63 pages of four tokens: a step that does not fit, and only what is in its way.
@@ -313,7 +314,8 @@ END
 } >"$work/told"
 shrink "$work/told" recorded
 is method "end cut off: without outcomes it does not fail"
-sed -n '2,5p' "$work/told" | left # where the fate of 3 is known
+sed -n '2,5p' "$work/told" >"$work/commands" # until the fate of 3 is known
+left <"$work/commands"
 # Without them a command that time had refused is none: request 5 is still 1 long.
 program waited <<'END'
 grep -q '"tokens":1' "$1" && exit 1

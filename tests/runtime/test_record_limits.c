@@ -498,6 +498,7 @@ START_TEST(a_wrong_config_is_refused_by_its_field)
 	check_refused(bad, QUIRE_INVALID, "path, write");
 	bad = good, bad.write = NULL;
 	check_refused(bad, QUIRE_INVALID, "path, write, timeline");
+	(void)unlink("/tmp/quire-never");
 	bad = good, bad.write = NULL, bad.path = bad.timeline = "/tmp/quire-never";
 	check_refused(bad, QUIRE_INVALID, "path, timeline");
 	ck_assert_int_ne(access("/tmp/quire-never", F_OK), 0);
