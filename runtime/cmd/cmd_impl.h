@@ -106,6 +106,9 @@ struct cmd_input {
 int cmd_input_open(struct cmd_input *input, const char *name, bool twice);
 void cmd_input_close(struct cmd_input *input);
 
+/* Are both names of one regular file that is there? */
+bool cmd_is_same_file(const char *a, const char *b);
+
 /* ------------------------------------------------------------------ progress.c */
 
 /* Have a progress line where one is wanted and standard error is a terminal. */

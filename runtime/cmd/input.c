@@ -62,3 +62,11 @@ void cmd_input_close(struct cmd_input *input)
 		fclose(input->copy);
 	input->copy = NULL;
 }
+
+bool cmd_is_same_file(const char *a, const char *b)
+{
+	struct stat of_a, of_b;
+
+	return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && S_ISREG(of_b.st_mode) &&
+	       of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}

@@ -100,18 +100,26 @@ static error_t check_options(struct argp_state *state)
 		{"--record", options->record},
 		{"--timeline", options->timeline},
 	};
+	const size_t num = sizeof(files) / sizeof(files[0]);
 
 	if (options->trace == NULL && !options->common.help)
 		return cmd_refuse_usage(state, "a plan trace is wanted");
 	if (options->to != 0 && options->to < options->from)
 		return cmd_refuse_usage(state, "--to is before --from");
 	if (options->loops > 1 || options->jobs > 1)
-		for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		for (size_t i = 0; i < num; i++)
 			if (files[i].path != NULL)
 				return cmd_refuse_usage(
 					state,
 					"%s is of one replay: without --loop and --jobs",
 					files[i].name);
+	for (size_t i = 0; i < num; i++)
+		for (size_t k = 0; k < i; k++)
+			if (files[i].path != NULL && files[k].path != NULL &&
+			    strcmp(files[i].path, files[k].path) == 0)
+				return cmd_refuse_usage(
+					state, "%s and %s are both \"%s\"", files[k].name,
+					files[i].name, files[i].path);
 	return 0;
 }
 
@@ -193,7 +201,7 @@ static const struct argp argp = {
 	.doc = "Run a plan trace, compare it with what was recorded, say how it went.\v"
 	       "TRACE is a plan trace as \"quire import\" writes it; \"-\" is standard "
 	       "input.  The first outcome, page or table that is not as recorded is "
-               "named and "
+	       "named and "
 	       "ends the replay with exit status 1, as does a read that is not what was "
 	       "written.\n"
 	       "\n"
@@ -265,6 +273,19 @@ static int replay_input(const struct cmd_replay_options *options,
 	return code;
 }
 
+/* What is written from the start may not take the place of what is read. */
+static int check_outputs(const struct cmd_replay_options *options)
+{
+	const char *const paths[] = {options->record, options->timeline};
+
+	for (int i = 0; i < 2; i++)
+		if (paths[i] != NULL && cmd_is_same_file(options->trace, paths[i])) {
+			cmd_tell(paths[i], 0, "is the trace itself; name another file");
+			return CMD_BAD;
+		}
+	return CMD_DONE;
+}
+
 int cmd_replay(int argc, char **argv)
 {
 	struct cmd_replay_options options = {
@@ -280,8 +301,10 @@ int cmd_replay(int argc, char **argv)
 
 	if (code != CMD_DONE || options.common.help)
 		return code;
+	code = check_outputs(&options);
 	/* Every job, every loop, and whoever explains reads it anew. */
-	code = cmd_input_open(&input, options.trace, true);
+	if (code == CMD_DONE)
+		code = cmd_input_open(&input, options.trace, true);
 	if (code != CMD_DONE)
 		return code;
 	code = replay_input(&options, &input);

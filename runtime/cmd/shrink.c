@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define RUNS_MAX    1000000
 #define TIMEOUT_MAX 86400
@@ -253,16 +252,6 @@ static int run(const struct shrink_options *options)
 	return code;
 }
 
-/* The small trace may not take the place of the whole one: it may be all there is. */
-static bool is_input(const struct shrink_options *options)
-{
-	struct stat from, to;
-
-	return stat(options->trace, &from) == 0 && stat(options->output, &to) == 0 &&
-	       S_ISREG(to.st_mode) && from.st_dev == to.st_dev &&
-	       from.st_ino == to.st_ino;
-}
-
 int cmd_shrink(int argc, char **argv)
 {
 	struct shrink_options options = {.runs = 10000, .timeout_s = 60};
@@ -278,7 +267,9 @@ int cmd_shrink(int argc, char **argv)
 		}
 		options.output = output;
 	}
-	if (is_input(&options)) {
+	/* The small trace may not take the place of the whole one: it may be all there
+	 * is. */
+	if (cmd_is_same_file(options.trace, options.output)) {
 		cmd_tell(options.output, 0, "is the trace itself; name another file");
 		code = CMD_BAD;
 	} else {

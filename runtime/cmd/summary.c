@@ -107,8 +107,9 @@ int cmd_summary_print(const struct cmd_shared *shared, struct cmd_job *job, int 
 {
 	const struct cmd_replay_options *options = shared->options;
 	const char *status = code == CMD_DONE ? "ok" : "failed";
-	/* Standard output may be a trace's. */
-	FILE *file = is_output(options->outcomes) || is_output(options->record)
+	/* Standard output may be a trace's, or a timeline's. */
+	FILE *file = is_output(options->outcomes) || is_output(options->record) ||
+	                             is_output(options->timeline)
 	                     ? stderr
 	                     : stdout;
 	struct cmd_report *report;
