@@ -3,110 +3,155 @@
 
 #include "runtime/cmd/diff_impl.h"
 
-/* Places of a window by a part of the key: lists in the window's order. */
+/* A key of a window: where it comes first, and how often. */
+struct place {
+	struct diff_key key;
+	uint16_t first;
+	uint16_t count;
+	uint16_t
+		next; /* of those with the same end of the key; 0: none, or a place and 1 */
+};
+
 struct places {
-	uint16_t first[CMD_DIFF_WINDOW]; /* 0: none, otherwise a place and 1 */
-	uint16_t next[CMD_DIFF_WINDOW];
+	struct place list[CMD_DIFF_WINDOW];
+	uint16_t heads[CMD_DIFF_WINDOW];
+	uint16_t num;
 };
 
 _Static_assert(CMD_DIFF_WINDOW < UINT16_MAX, "a place and 1 is an uint16_t");
 
-/* Two windows, and what is looked for. */
+/* Two windows.  A run is the key of a place and of those behind it.  What is alike is found
+ * by the first place of its key, so a search takes a time that goes with the windows. */
 struct search {
 	const struct diff_side *a, *b;
-	struct places in_a, in_b;
-	bool surely; /* what is alike has to be alike for certain */
+	struct places keys_a, keys_b, runs_b;
 };
 
-static uint16_t *list_of(struct places *places, const struct diff_key *key)
+static struct place *find_place(struct places *places, const struct diff_key *key)
 {
-	return &places->first[key->low % CMD_DIFF_WINDOW];
+	uint16_t at = places->heads[key->low % CMD_DIFF_WINDOW];
+
+	while (at != 0 && !diff_key_same(&places->list[at - 1].key, key))
+		at = places->list[at - 1].next;
+	return at != 0 ? &places->list[at - 1] : NULL;
 }
 
-static void sort_places(struct places *places, const struct diff_side *side)
+/* From the last place to the first. */
+static void add_place(struct places *places, const struct diff_key *key, uint64_t i)
 {
-	*places = (struct places){.first = {0}};
-	for (uint64_t i = diff_side_count(side); i-- > 0;) {
-		uint16_t *first = list_of(places, &diff_side_at(side, i)->key);
+	struct place *place = find_place(places, key);
+	uint16_t *head = &places->heads[key->low % CMD_DIFF_WINDOW];
 
-		places->next[i] = *first;
-		*first = (uint16_t)(i + 1);
+	if (place == NULL) {
+		place = &places->list[places->num++];
+		*place = (struct place){.key = *key, .next = *head};
+		*head = places->num;
 	}
+	place->first = (uint16_t)i;
+	place->count++;
 }
 
-/* Is there one command only with this key? */
-static bool is_unique(struct places *places, const struct diff_side *side,
-                      const struct diff_key *key)
+/* CMD_DIFF_RUN commands from there; false: there are fewer. */
+static bool run_of(const struct diff_side *side, uint64_t i, struct diff_key *run)
 {
-	int count = 0;
+	struct diff_key keys[CMD_DIFF_RUN];
 
-	for (uint16_t at = *list_of(places, key); at != 0 && count < 2;
-	     at = places->next[at - 1])
-		count += diff_key_same(&diff_side_at(side, at - 1)->key, key);
-	return count == 1;
-}
-
-/* Do CMD_DIFF_RUN commands look alike from there, or all to the end of both windows? */
-static bool is_run(const struct search *search, uint64_t i, uint64_t j)
-{
-	for (uint64_t k = 0; k < CMD_DIFF_RUN; k++) {
-		bool a_ends = i + k == diff_side_count(search->a);
-		bool b_ends = j + k == diff_side_count(search->b);
-
-		if (a_ends || b_ends)
-			return a_ends && b_ends;
-		if (!diff_key_same(&diff_side_at(search->a, i + k)->key,
-		                   &diff_side_at(search->b, j + k)->key))
-			return false;
-	}
+	if (i + CMD_DIFF_RUN > diff_side_count(side))
+		return false;
+	for (uint64_t k = 0; k < CMD_DIFF_RUN; k++)
+		keys[k] = diff_side_at(side, i + k)->key;
+	*run = diff_key_of_run(keys);
 	return true;
 }
 
-/* Are the commands of two places alike?  Of those that come again and again, only if more
- * follow that are. */
-static bool is_alike(struct search *search, uint64_t i, uint64_t j)
+static void index_windows(struct search *search)
 {
-	const struct diff_key *key = &diff_side_at(search->a, i)->key;
+	search->keys_a.num = search->keys_b.num = search->runs_b.num = 0;
+	for (int head = 0; head < CMD_DIFF_WINDOW; head++)
+		search->keys_a.heads[head] = search->keys_b.heads[head] =
+			search->runs_b.heads[head] = 0;
+	for (uint64_t i = diff_side_count(search->a); i-- > 0;)
+		add_place(&search->keys_a, &diff_side_at(search->a, i)->key, i);
+	for (uint64_t j = diff_side_count(search->b); j-- > 0;) {
+		struct diff_key run;
 
-	if (!diff_key_same(key, &diff_side_at(search->b, j)->key))
-		return false;
-	return !search->surely || is_run(search, i, j) ||
-	       (is_unique(&search->in_a, search->a, key) &&
-	        is_unique(&search->in_b, search->b, key));
+		add_place(&search->keys_b, &diff_side_at(search->b, j)->key, j);
+		if (run_of(search->b, j, &run))
+			add_place(&search->runs_b, &run, j);
+	}
 }
 
-/* The place with the fewest commands before it; false: there is none. */
-static bool find(struct search *search, uint64_t *skip_a, uint64_t *skip_b)
+/* The first place of B that is like that of A for certain: what comes again and again, only
+ * if more follow that are. */
+static const struct place *find_sure(struct search *search, uint64_t i)
 {
-	uint64_t best = UINT64_MAX;
+	const struct diff_key *key = &diff_side_at(search->a, i)->key;
+	const struct place *in_b = find_place(&search->keys_b, key);
+	struct diff_key run;
 
-	for (uint64_t i = 0; i < diff_side_count(search->a) && i < best; i++) {
-		uint16_t at = *list_of(&search->in_b, &diff_side_at(search->a, i)->key);
+	if (in_b == NULL ||
+	    (in_b->count == 1 && find_place(&search->keys_a, key)->count == 1))
+		return in_b;
+	return run_of(search->a, i, &run) ? find_place(&search->runs_b, &run) : NULL;
+}
 
-		for (; at != 0 && i + at - 1 < best; at = search->in_b.next[at - 1]) {
-			uint64_t j = at - 1;
+/* Where both go on: so many commands are passed over in each. */
+struct meeting {
+	uint64_t skip_a, skip_b;
+	const struct diff_key *key;
+};
 
-			if (!is_alike(search, i, j))
-				continue;
-			best = i + j;
-			*skip_a = i;
-			*skip_b = j;
-		}
+/* The fewer the nearer; then as many of one as of the other; then whatever is the same
+ * when A and B change places. */
+static bool is_nearer(const struct meeting *one, const struct meeting *than)
+{
+	uint64_t sum = one->skip_a + one->skip_b, other = than->skip_a + than->skip_b;
+	uint64_t longer = one->skip_a > one->skip_b ? one->skip_a : one->skip_b;
+	uint64_t longer_other = than->skip_a > than->skip_b ? than->skip_a : than->skip_b;
+
+	if (sum != other)
+		return sum < other;
+	if (longer != longer_other)
+		return longer < longer_other;
+	return one->key->low < than->key->low;
+}
+
+/* The nearest; false: they do not meet. */
+static bool find(struct search *search, bool surely, uint64_t *skip_a, uint64_t *skip_b)
+{
+	static const struct diff_key none;
+	struct meeting best = {
+		.skip_a = CMD_DIFF_WINDOW, .skip_b = CMD_DIFF_WINDOW, .key = &none};
+
+	for (uint64_t i = 0;
+	     i < diff_side_count(search->a) && i <= best.skip_a + best.skip_b; i++) {
+		const struct place *place =
+			surely ? find_sure(search, i)
+			       : find_place(&search->keys_b,
+		                            &diff_side_at(search->a, i)->key);
+		struct meeting meeting = {.skip_a = i};
+
+		if (place == NULL)
+			continue;
+		meeting.skip_b = place->first;
+		meeting.key = &place->key;
+		if (is_nearer(&meeting, &best))
+			best = meeting;
 	}
-	return best != UINT64_MAX;
+	*skip_a = best.skip_a;
+	*skip_b = best.skip_b;
+	return best.key != &none;
 }
 
 void diff_align(const struct diff_side *a, const struct diff_side *b, uint64_t *skip_a,
                 uint64_t *skip_b)
 {
-	struct search search = {.a = a, .b = b, .surely = true};
+	struct search search;
 
-	sort_places(&search.in_a, a);
-	sort_places(&search.in_b, b);
-	if (find(&search, skip_a, skip_b))
-		return;
-	search.surely = false;
-	if (find(&search, skip_a, skip_b))
+	search.a = a;
+	search.b = b;
+	index_windows(&search);
+	if (find(&search, true, skip_a, skip_b) || find(&search, false, skip_a, skip_b))
 		return;
 	*skip_a = diff_side_count(a);
 	*skip_b = diff_side_count(b);

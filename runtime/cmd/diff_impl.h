@@ -144,6 +144,9 @@ struct diff_key diff_key_of(const struct quire_trace_record *record,
 /* Of the names of its prompt. */
 struct diff_key diff_key_of_prefix(const struct quire_trace_prefix *prefix);
 
+/* Of CMD_DIFF_RUN commands in a row. */
+struct diff_key diff_key_of_run(const struct diff_key *keys);
+
 static inline bool diff_key_same(const struct diff_key *a, const struct diff_key *b)
 {
 	return a->low == b->low && a->high == b->high;

@@ -114,3 +114,10 @@ struct diff_key diff_key_of_prefix(const struct quire_trace_prefix *prefix)
 		add_u64(&state, (uint64_t)prefix->keys[i]);
 	return finish(&state);
 }
+
+struct diff_key diff_key_of_run(const struct diff_key *keys)
+{
+	XXH128_hash_t hash = XXH3_128bits(keys, CMD_DIFF_RUN * sizeof(*keys));
+
+	return (struct diff_key){.low = hash.low64, .high = hash.high64};
+}

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
+#include "plans/target_impl.h"
 #include "runtime/cmd/shrink_impl.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define RUNS_MAX    1000000
 #define TIMEOUT_MAX 86400
@@ -200,7 +202,7 @@ static int shrink_trace(const struct shrink_options *options, struct shrink *shr
                         struct shrink_run *run)
 {
 	struct shrink_counts before;
-	int code;
+	int code, written = CMD_DONE;
 
 	shrink_count(&shrink->model, &shrink->best, &before);
 	code = shrink_run_begin(run);
@@ -211,9 +213,11 @@ static int shrink_trace(const struct shrink_options *options, struct shrink *shr
 	cmd_progress_end();
 	if (code == CMD_DONE && !shrink->is_failing)
 		code = refuse(options, run);
-	else if (code == CMD_DONE)
-		code = write_output(options, shrink);
+	else if (shrink->is_failing) /* whatever ended it: it may be the work of hours */
+		written = write_output(options, shrink);
 	shrink_run_end(run);
+	if (code == CMD_DONE)
+		code = written;
 	return code != CMD_DONE ? code : print_report(options, shrink, run, &before);
 }
 
@@ -252,6 +256,23 @@ static int run(const struct shrink_options *options)
 	return code;
 }
 
+/* That a file cannot be made there is found before the work is done.  What is no file, a
+ * pipe say, is not opened twice. */
+static int check_output(const char *output)
+{
+	struct quire_refusal refusal;
+	struct quire_target target;
+	struct stat about;
+
+	if (strcmp(output, "-") == 0 ||
+	    (stat(output, &about) == 0 && !S_ISREG(about.st_mode)))
+		return CMD_DONE;
+	if (quire_target_open(&target, output, &refusal) != QUIRE_OK)
+		return cmd_tell_refusal(output, &refusal);
+	quire_target_discard(&target);
+	return CMD_DONE;
+}
+
 int cmd_shrink(int argc, char **argv)
 {
 	struct shrink_options options = {.runs = 10000, .timeout_s = 60};
@@ -272,7 +293,9 @@ int cmd_shrink(int argc, char **argv)
 		cmd_tell(options.output, 0, "is the trace itself; name another file");
 		code = CMD_BAD;
 	} else {
-		code = run(&options);
+		code = check_output(options.output);
+		if (code == CMD_DONE)
+			code = run(&options);
 	}
 	free(output);
 	return code;

@@ -249,6 +249,43 @@ differ 'rewind of request 1 "main" by 1 token against rewind of request 1 "main"
 is same 1
 is only_b 906 # 903 of 5000, and three
 
+# Two commands that are each other's: one is passed over, the same one whichever trace comes
+# first.
+for pair in 1:2 3:4 5:6; do
+	{
+		header
+		echo '{"do":"open","request":'${pair%:*}'}'
+		echo '{"do":"open","request":'${pair#*:}'}'
+	} >"$work/c"
+	sed '2{h;d;};3G' "$work/c" >"$work/b"
+	run 1 diff --json "$work/c" "$work/b"
+	first=$(value first)
+	[ -n "$first" ] || fail "the first difference is not told"
+	is only_a 1
+	is only_b 1
+	run 1 diff --json "$work/b" "$work/c"
+	is first "$first"
+done
+
+# Every second command is another, and every third; a search that looked at all pairs of the
+# windows each time would be at it for minutes.
+for every in 2 3; do
+	for side in 1 2; do
+		{
+			header
+			awk -v every=$every -v side=$side 'BEGIN {
+				for (i = 0; i < 9000; i++)
+					printf "{\"do\":\"rewind\",\"request\":1,\"tokens\":%d}\n",
+						i % every == every - 1 ? 2 * i + side : 0
+			}'
+		} >"$work/every$side"
+	done
+	run 1 diff --json "$work/every1" "$work/every2"
+	is aligned $((9000 / every * (every - 1)))
+	is only_a $((9000 / every))
+	is only_b $((9000 / every))
+done
+
 # ---------------------------------------------------------------- ids
 # The same commands, and promotes that speak of each other's steps.
 {

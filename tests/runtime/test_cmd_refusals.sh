@@ -158,6 +158,30 @@ run 2 import --layout XYZ "$requests" -o "$work/x"
 # ---------------------------------------------------------------- output
 run 2 import "$requests" -o "$work/no/such/folder"
 run 2 replay --outcomes "$work/no/such/folder" "$sample"
+# Every output has a file of its own, and what is written from the start is not the input.
+run 2 replay --outcomes "$work/x" --record "$work/x" "$sample"
+says "$work/x: cannot be both --outcomes and --record"
+run 2 replay --outcomes "$work/x" --timeline "$work/x" "$sample"
+says "$work/x: cannot be both --outcomes and --timeline"
+run 2 replay --record "$work/x" --timeline "$work/x" "$sample"
+says "$work/x: cannot be both --record and --timeline"
+[ ! -e "$work/x" ] || fail "a file was made of two outputs"
+cp "$sample" "$work/own"
+ln "$work/own" "$work/other"
+ln -s own "$work/link"
+for name in own other link; do
+	for option in --record --timeline; do
+		run 2 replay $option "$work/$name" "$work/own"
+		says "$work/$name: is the trace itself"
+	done
+done
+same "$sample" "$work/own"
+run 0 replay --quiet --outcomes "$work/own" "$work/own" # whole before it is replaced
+run 0 replay --quiet "$work/own"
+# Numbers and a timeline do not mix.
+"$quire" replay --json --timeline - "$sample" >"$work/json" 2>"$work/err" || fail "--timeline -"
+[ "$(tail -n 1 "$work/json")" = "]" ] || fail "numbers behind a timeline"
+grep -q '"status": "ok"' "$work/err" || fail "no numbers beside a timeline"
 echo keep >"$work/keep"
 cp "$work/keep" "$work/kept"
 run 2 import "$work/text" -o "$work/kept"

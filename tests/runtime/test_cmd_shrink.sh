@@ -375,6 +375,20 @@ if kill -0 "$(cat "$work/pid")" 2>/dev/null; then
 	esac
 fi
 
+# One after which no candidate can be written any more: what was found by then is not lost.
+program blocks <<'END'
+"$(dirname "$0")/pair" "$1" && exit 0
+[ "$(wc -l <"$1")" -gt 100 ] || { rm "$1" && mkdir "$1"; }
+exit 3
+END
+rm -f "$work/small"
+run 2 shrink -o "$work/small" "$sample" -- "$work/blocks"
+says "candidate.plan: a candidate cannot be written"
+[ "$(wc -l <"$work/small")" -le 100 ] || fail "a candidate that failed was not kept"
+"$work/pair" "$work/small"
+[ $? -eq 3 ] || fail "what was written beside a fault does not fail"
+ls "$TMPDIR"/* >/dev/null 2>&1 && fail "a fault: $(ls "$TMPDIR") stays behind"
+
 # Somebody asks for an end: the best so far is written, nothing stays behind.
 program slow <<'END'
 sleep 0.05
@@ -438,8 +452,18 @@ says "No such file"
 sed '5s/"open"/"dance"/' "$sample" >"$work/wrong"
 run 2 shrink -o "$work/kept" "$work/wrong" -- false
 says "$work/wrong:5: do must be"
-run 2 shrink -o "$work/no/where" "$sample" -- false
+program notes <<'END'
+echo >>"$(dirname "$0")/noted"
+exit 3
+END
+run 2 shrink -o "$work/no/where" "$sample" -- "$work/notes"
 says "no/where"
+[ ! -e "$work/noted" ] || fail "a program ran for an output that cannot be made"
+mkfifo "$work/pipe"
+cat "$work/pipe" >"$work/piped" &
+run 0 shrink --quiet -o "$work/pipe" "$sample" -- "$work/notes"
+wait $!
+"$quire" info "$work/piped" >/dev/null || fail "an output that is a pipe"
 same "$work/keep" "$work/kept"
 TMPDIR=$work/nowhere
 run 2 shrink -o "$work/kept" "$sample" -- false
