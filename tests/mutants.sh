@@ -48,6 +48,9 @@ build_tests() {
 	for test in $1; do
 		case $test in
 		*/test_cuda_*.sh) programs="$programs tests/runtime/quire_cuda" ;;
+		*/test_record_random.sh)
+			programs="$programs quire tests/runtime/random_recording"
+			;;
 		*/test_record_timeline.sh)
 			programs="$programs tests/runtime/print_timeline"
 			;;

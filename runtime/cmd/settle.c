@@ -7,13 +7,6 @@
 
 #include <inttypes.h>
 
-static int64_t detail_of(const struct quire_refusal *refusal)
-{
-	if (refusal->status == QUIRE_NO_PAGES)
-		return refusal->pages_short;
-	return refusal->status == QUIRE_STALE ? refusal->got : 0;
-}
-
 /* Statuses that tell of this run's machine, not of the commands. */
 static bool is_failure(enum quire_status status)
 {
@@ -121,7 +114,7 @@ static int conclude(struct cmd_run *run, struct cmd_pending *pending,
 	}
 	*got = (struct quire_trace_outcome){
 		.status = outcome.refusal.status,
-		.detail = detail_of(&outcome.refusal),
+		.detail = quire_trace_detail(&outcome.refusal),
 		.has_digest = run->options->digests &&
 	                      pending->kind == QUIRE_COMMAND_SUBMIT &&
 	                      outcome.refusal.status == QUIRE_OK,

@@ -178,6 +178,17 @@ check_PROGRAMS += %D%/print_timeline
 TESTS += %D%/test_record_timeline.sh
 EXTRA_DIST += %D%/test_record_timeline.sh %D%/check_timeline.py
 
+check_PROGRAMS += %D%/random_recording
+%C%_random_recording_SOURCES = %D%/random_recording.c %D%/fixture.h
+%C%_random_recording_LDADD = $(TEST_LIBS)
+%C%_random_recording_CFLAGS = $(TEST_CFLAGS)
+TESTS += %D%/test_record_random.sh
+EXTRA_DIST += %D%/test_record_random.sh
+
+torture_runs += torture-record-random
+torture-record-random: %D%/random_recording$(EXEEXT) quire$(EXEEXT)
+	top_srcdir=$(top_srcdir) $(srcdir)/%D%/test_record_random.sh 1 300
+
 check_PROGRAMS += %D%/torture_record
 TESTS += %D%/torture_record
 %C%_torture_record_SOURCES = %D%/torture_record.c %D%/fixture.h $(cmd_sources)
