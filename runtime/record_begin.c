@@ -423,9 +423,9 @@ enum quire_status quire_runtime_record_status(struct quire_runtime *rt,
 
 static void join(struct quire_recording *recording)
 {
-	/* Relaxed: see active in record.c. */
-	atomic_store_explicit(&recording->active, false, memory_order_relaxed);
-	/* Pairs with the acquire in look. */
+	/* Pair with the acquires in look: whichever it sees first, it sees what was noted
+	 * before this call. */
+	atomic_store_explicit(&recording->active, false, memory_order_release);
 	atomic_store_explicit(&recording->ends, true, memory_order_release);
 	quire_wake_all(&recording->wake);
 	quire_wake_all(&recording->runtime->planner_wake);

@@ -26,7 +26,7 @@
  *              executor, who writes them, has the step from the planner (entries.tail),
  *              so it is behind that acquire.
  *   ends, active, is_overrun
- *              who ends it stores them with release, or before a release, and wakes the
+ *              who ends it stores them with release, is_overrun before one, and wakes the
  *              thread, which loads them before it looks: what was noted before the end
  *              is in the last look.  The planner and the executor load `active` relaxed:
  *              one event or cell too many is written where nobody looks any more, and
