@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -63,6 +64,17 @@ static void *run_client(void *argument)
 	return NULL;
 }
 
+/* Some forty lines of the six hundred of the whole run, or more. */
+static void wait_for_bytes(const char *path, int64_t bytes)
+{
+	struct stat about;
+
+	do {
+		usleep(1000);
+		must(stat(path, &about) == 0);
+	} while (about.st_size < bytes);
+}
+
 int main(int argc, char **argv)
 {
 	struct quire_record_config config;
@@ -83,7 +95,8 @@ int main(int argc, char **argv)
 	must(quire_runtime_open(f.runtime, 1, &ticket) == QUIRE_OK);
 	must(pthread_create(&client, NULL, run_client, &f) == 0);
 	if (argc > 3) {
-		usleep(40000);
+		wait_for_bytes(argv[1], 8000);
+		wait_for_bytes(argv[2], 8000);
 		raise(SIGKILL);
 	}
 	pthread_join(client, NULL);

@@ -170,13 +170,31 @@ START_TEST(a_wait_that_ends_early_is_seen)
 END_TEST
 
 /* One thread knows at once, the others do when all is back. */
+/* A page that is lost is missed at the end, unless it is given again before, by a batch that
+ * is wrong on purpose: the pool takes it, for it never came back. */
+static void check_lost(const char *options)
+{
+	const char *line = "stress --seed 7 " SMALL;
+	char text[TEXT_BYTES];
+
+	broken_pool_fault = BROKEN_FREE_LOSES;
+	snprintf(text, sizeof(text), "%s%s", line, options);
+	ck_assert_int_eq(run_line(text), CMD_FAILED);
+	ck_assert_msg(strncmp(err, "quire: page ", 12) == 0, "%s", err);
+	ck_assert_msg(
+		strstr(err, " is lost: nobody has it, and it is not among the ") !=
+				NULL ||
+			strstr(err,
+	                       ", free already, was given again and answered with OK") !=
+				NULL,
+		"%s", err);
+}
+
 START_TEST(a_page_that_is_lost_is_seen)
 {
-	const char *then = " is lost: nobody has it, and it is not among the ";
-
 	check_told(BROKEN_FREE_LOSES, SMALL "1", "", " pages are said to be free, ");
-	check_told(BROKEN_FREE_LOSES, SMALL "2 --ops 200", "page ", then);
-	check_told(BROKEN_FREE_LOSES, SMALL "3 --giver single --ops 200", "page ", then);
+	check_lost("2 --ops 200");
+	check_lost("3 --giver single --ops 200");
 }
 END_TEST
 
