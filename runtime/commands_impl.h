@@ -41,10 +41,10 @@
 /* A segment with its label as an id. */
 struct quire_segment_in {
 	uint64_t request;
-	uint64_t tag;
 	int32_t label;
 	int32_t span;
 	int32_t at;
+	uint64_t tag;
 };
 
 /* Label ids of the pairs of a fork list. */

@@ -54,10 +54,6 @@ static enum quire_status check_config(const struct quire_record_config *config,
 	if (config->path != NULL && config->write != NULL)
 		return quire_refuse_what(refusal, QUIRE_INVALID,
 		                         "path, write: one of them, not both");
-	if (config->path != NULL && config->timeline != NULL &&
-	    strcmp(config->path, config->timeline) == 0)
-		return quire_refuse_what(refusal, QUIRE_INVALID,
-		                         "path, timeline: the same file");
 	if (config->path == NULL && config->write == NULL && config->timeline == NULL)
 		return quire_refuse_what(refusal, QUIRE_INVALID,
 		                         "path, write, timeline: one has to be given");
@@ -113,6 +109,8 @@ static enum quire_status allocate(struct quire_recording *recording)
 	                                       sizeof(*recording->steps));
 	recording->open = quire_memory_zeroed(memory, recording->open_max,
 	                                      sizeof(*recording->open));
+	notes->rows = quire_memory_zeroed(memory, rows, sizeof(*notes->rows));
+	recording->rows = quire_memory_zeroed(memory, rows, sizeof(*recording->rows));
 	recording->segments =
 		quire_memory_zeroed(memory, rows, sizeof(*recording->segments));
 	recording->combined =
@@ -124,6 +122,7 @@ static enum quire_status allocate(struct quire_recording *recording)
 	recording->running = quire_memory_zeroed(memory, QUIRE_RECORD_STEPS,
 	                                         sizeof(*recording->running));
 	if (notes->ring == NULL || recording->steps == NULL || recording->open == NULL ||
+	    notes->rows == NULL || recording->rows == NULL ||
 	    recording->segments == NULL || recording->combined == NULL ||
 	    recording->combined_labels == NULL || recording->forks == NULL ||
 	    recording->running == NULL)
@@ -147,6 +146,9 @@ static void end_memory(struct quire_recording *recording)
 	                  sizeof(*recording->combined_labels));
 	quire_memory_free(memory, recording->combined, tables,
 	                  sizeof(*recording->combined));
+	quire_memory_free(memory, recording->rows, rows, sizeof(*recording->rows));
+	quire_memory_free(memory, recording->notes.rows, rows,
+	                  sizeof(*recording->notes.rows));
 	quire_memory_free(memory, recording->segments, rows,
 	                  sizeof(*recording->segments));
 	quire_memory_free(memory, recording->open, recording->open_max,

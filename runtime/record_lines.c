@@ -106,24 +106,48 @@ static const char *label_name(const struct quire_recording *recording, uint32_t 
 	return recording->runtime->commands.labels.names[label];
 }
 
+/* A segment's row for the next step, and the segment. */
+static void fill_segment(struct quire_recording *recording, int32_t i,
+                         const struct quire_segment_in *segment)
+{
+	recording->rows[i] = quire_event_row(segment);
+	recording->segments[i] = (struct quire_segment){
+		.request = segment->request,
+		.label = label_name(recording, (uint32_t)segment->label),
+		.span = segment->span,
+		.at = segment->at,
+	};
+}
+
+/* Of every step, in order: those that go on need the ones before. */
 static void fill_segments(struct quire_recording *recording,
                           const struct quire_event_command *event, char *start)
 {
-	int32_t n = event->counts.segments;
+	int32_t continued = event->num_continued, n = event->counts.segments - continued;
 	const struct quire_event_segments from = quire_event_columns(
 		start, n, event->is_wide ? sizeof(uint64_t) : sizeof(uint32_t));
 
+	for (int32_t i = 0; i < continued; i++) {
+		const struct quire_event_row *row = &recording->rows[i];
+
+		fill_segment(recording, i,
+		             &(struct quire_segment_in){.request = row->request,
+		                                        .label = row->label,
+		                                        .span = row->span,
+		                                        .at = row->next_at});
+	}
 	for (int32_t i = 0; i < n; i++) {
 		uint32_t span_label =
 			event->is_uniform ? event->span_label : from.span_label[i];
 
-		recording->segments[i] = (struct quire_segment){
-			.request = event->is_wide ? ((const uint64_t *)from.request)[i]
-		                                  : ((const uint32_t *)from.request)[i],
-			.label = label_name(recording, span_label % QUIRE_LABELS_MAX),
-			.span = (int32_t)(span_label / QUIRE_LABELS_MAX),
-			.at = from.at[i],
-		};
+		fill_segment(recording, continued + i,
+		             &(struct quire_segment_in){
+				     .request = event->is_wide
+		                                        ? ((const uint64_t *)from.request)[i]
+		                                        : ((const uint32_t *)from.request)[i],
+				     .label = (int32_t)(span_label % QUIRE_LABELS_MAX),
+				     .span = (int32_t)(span_label / QUIRE_LABELS_MAX),
+				     .at = from.at[i]});
 	}
 }
 
@@ -287,7 +311,7 @@ static enum quire_status write_command(struct quire_recording *recording,
 	if (recording->writer == NULL)
 		return QUIRE_OK;
 	fill_record(recording, event, step, &record);
-	if (event->kind == QUIRE_COMMAND_SUBMIT && !event->is_misfit) {
+	if (event->kind == QUIRE_COMMAND_SUBMIT) {
 		fill_step(recording, event, &lists, &as_step);
 		record.command.step = &as_step;
 	}

@@ -183,6 +183,7 @@ static void bench_decode(int32_t batch)
 
 int main(void)
 {
+	bench_decode(16);
 	bench_decode(256);
 	bench_decode(1024);
 	return 0;
