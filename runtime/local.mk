@@ -21,6 +21,7 @@ libquire_core_la_SOURCES += \
 	%D%/executor.c \
 	%D%/executor_impl.h \
 	%D%/fatal.c \
+	%D%/held.c \
 	%D%/histogram_impl.h \
 	%D%/lists.c \
 	%D%/lists_impl.h \

@@ -128,110 +128,7 @@ static void wait_over(struct quire_runtime *rt)
 	planner->wait_since_ns = 0;
 }
 
-/* ------------------------------------------------------------ towards the executor */
-
-static void push(struct quire_runtime *rt, const struct quire_entry *entry)
-{
-	struct quire_entries *entries = &rt->entries;
-	uint64_t tail = atomic_load_explicit(&entries->tail, memory_order_relaxed);
-
-	QUIRE_ASSERT(quire_entries_room(entries) > 0);
-	entries->ring[tail & entries->mask] = *entry;
-	/* Relaxed, both: a time for whoever asks how long it has waited. */
-	if (atomic_load_explicit(&entries->head, memory_order_relaxed) == tail)
-		atomic_store_explicit(&rt->executor.pushed_ns,
-		                      (uint64_t)quire_runtime_now(rt),
-		                      memory_order_relaxed);
-	/* Pairs with the acquire in the executor: entry, slot and pages are seen with
-	 * it. */
-	atomic_store_explicit(&entries->tail, tail + 1, memory_order_release);
-	quire_wake_all(&rt->executor_wake);
-}
-
-#ifdef QUIRE_DEBUG
-/* A page that goes back may not be named by a plan that is held. */
-static void check_not_held(struct quire_runtime *rt, uint64_t end)
-{
-	const struct quire_planner *planner = &rt->planner;
-
-	for (int32_t h = 0; h < planner->num_held; h++) {
-		uint64_t slot = planner->held[h].step % (uint64_t)rt->config.depth;
-
-		for (uint64_t i = rt->entries.released; i < end; i++)
-			QUIRE_ASSERT(!quire_slot_names(
-				&rt->slots[slot],
-				rt->entries.pages[i & rt->entries.pages_mask]));
-	}
-}
-#endif
-
-/* Hand pages that nobody owns, staged up to @end, to the executor, as one entry; the
- * caller made sure of room. */
-static void push_release(struct quire_runtime *rt, uint64_t end)
-{
-	struct quire_entries *entries = &rt->entries;
-	struct quire_entry entry = {
-		.kind = QUIRE_ENTRY_RELEASE,
-		.count = (int32_t)(end - entries->released),
-	};
-
-	if (entry.count == 0)
-		return;
-#ifdef QUIRE_DEBUG
-	check_not_held(rt, end);
-#endif
-	entries->released = end;
-	push(rt, &entry);
-}
-
-static void show_owned(struct quire_runtime *rt)
-{
-	struct quire_planner *planner = &rt->planner;
-	int64_t owned = quire_ledger_owned(rt->ledger);
-
-	atomic_store_explicit(&planner->owned, (uint64_t)owned, memory_order_relaxed);
-	if (owned > planner->owned_peak) {
-		planner->owned_peak = owned;
-		atomic_store_explicit(&planner->pages_peak,
-		                      (uint64_t)owned - rt->config.sink,
-		                      memory_order_relaxed);
-	}
-}
-
-/* ------------------------------------------------------------ the stash */
-
-/* Pages come back to the front of the free ones, to be taken in the order given. */
-static void stash_pages(struct quire_planner *planner, const int32_t *pages, int64_t n)
-{
-	for (int64_t i = n; i-- > 0;)
-		planner->stash[planner->num_stash++] = pages[i];
-	atomic_store_explicit(&planner->stashed, (uint64_t)planner->num_stash,
-	                      memory_order_relaxed);
-}
-
-/* Take pages, those of the stash first; QUIRE_OK or QUIRE_NO_PAGES. */
-static enum quire_status take(struct quire_runtime *rt, int32_t n, int32_t *pages,
-                              struct quire_refusal *refusal)
-{
-	struct quire_planner *planner = &rt->planner;
-	int32_t stashed = n < planner->num_stash ? n : planner->num_stash;
-
-	QUIRE_TRY(quire_pool_allocate(rt->pool, n - stashed, pages + stashed, refusal));
-	for (int32_t i = 0; i < stashed; i++)
-		pages[i] = planner->stash[--planner->num_stash];
-	atomic_store_explicit(&planner->stashed, (uint64_t)planner->num_stash,
-	                      memory_order_relaxed);
-	quire_count(&planner->pages_taken, (uint64_t)(n - stashed));
-	return QUIRE_OK;
-}
-
 /* ------------------------------------------------------------ held steps */
-
-static void count_held(struct quire_planner *planner)
-{
-	atomic_store_explicit(&planner->steps_held, (uint64_t)planner->num_held,
-	                      memory_order_relaxed);
-}
 
 /* Nothing but a fate lets the planner go on.  Always false, for the caller to return. */
 static bool park(struct quire_planner *planner)
@@ -252,87 +149,6 @@ static void show_parked(struct quire_runtime *rt)
 	atomic_store_explicit(&rt->commands.held, held, memory_order_relaxed);
 	if (held != 0)
 		quire_wake_all(&rt->client_wake);
-}
-
-/* The step in hand has been carried out: from here on it is the newest held one. */
-static void hold(struct quire_runtime *rt, const struct quire_command_cell *cell,
-                 uint64_t tokens)
-{
-	struct quire_planner *planner = &rt->planner;
-	struct quire_held *held = &planner->held[planner->num_held++];
-
-	for (int32_t i = 0; i < planner->need; i++)
-		planner->taken[planner->taken_end++ & planner->taken_mask] =
-			planner->pages[i];
-	*held = (struct quire_held){
-		.ticket = cell->ticket,
-		.step = ++planner->step,
-		.notes_end = planner->notes_end,
-		.taken_end = planner->taken_end,
-		.staged_end = rt->entries.staged,
-		.need = (int32_t)planner->need,
-		.first_writes = planner->first_writes_in_hand,
-		.tokens = tokens,
-	};
-}
-
-/* The oldest held step is not held any more: readers see what it made. */
-static struct quire_held settle_oldest(struct quire_runtime *rt)
-{
-	struct quire_planner *planner = &rt->planner;
-	const struct quire_held held = planner->held[0];
-
-	planner->num_held--;
-	memmove(planner->held, planner->held + 1,
-	        (size_t)planner->num_held * sizeof(held));
-	quire_settle(rt, held.notes_end);
-	planner->taken_first = held.taken_end;
-	if (planner->num_held == 0) { /* the same few cache lines for every step */
-		planner->notes_first = planner->notes_end = 0;
-		planner->taken_first = planner->taken_end = 0;
-	}
-	return held;
-}
-
-/* A settled step goes to the executor, and what it gives up behind it; the caller made sure
- * of room. */
-static void push_step(struct quire_runtime *rt, const struct quire_held *held)
-{
-	struct quire_planner *planner = &rt->planner;
-	uint64_t slot = held->step % (uint64_t)rt->config.depth;
-	const struct quire_plan *plan = &rt->slots[slot].plan;
-	const struct quire_entry entry = {.kind = QUIRE_ENTRY_PLAN,
-	                                  .slot = (int32_t)slot,
-	                                  .ticket = held->ticket,
-	                                  .step = held->step};
-
-	quire_count(&planner->tokens, held->tokens);
-	quire_count(&planner->first_writes, (uint64_t)held->first_writes);
-	quire_count(&planner->copies,
-	            (uint64_t)(plan->num_pre_copies + plan->num_post_copies));
-	push(rt, &entry);
-	push_release(rt, held->staged_end);
-}
-
-/* The newest held step never was. */
-static void take_back_newest(struct quire_runtime *rt)
-{
-	struct quire_planner *planner = &rt->planner;
-	const struct quire_held *held = &planner->held[--planner->num_held];
-	const struct quire_held *below = planner->num_held == 0 ? NULL : held - 1;
-
-	quire_take_back(rt, below == NULL ? planner->notes_first : below->notes_end);
-	/* Its lists keep their names, and their ends will be others. */
-	quire_plan_forget(&rt->slots[held->step % (uint64_t)rt->config.depth].plan);
-	planner->taken_end = below == NULL ? planner->taken_first : below->taken_end;
-	for (int32_t i = 0; i < held->need; i++)
-		planner->pages[i] = planner->taken[(planner->taken_end + (uint64_t)i) &
-		                                   planner->taken_mask];
-	stash_pages(planner, planner->pages, held->need);
-	rt->entries.staged = below == NULL ? rt->entries.released : below->staged_end;
-	planner->step--;
-	atomic_store_explicit(&planner->steps, planner->step, memory_order_relaxed);
-	show_owned(rt);
 }
 
 /* A held or refused step ends, abandoned or with the runtime. */
@@ -360,9 +176,9 @@ static void end_newest(struct quire_runtime *rt)
 	const struct quire_slot *slot =
 		&rt->slots[held.step % (uint64_t)rt->config.depth];
 
-	take_back_newest(rt);
+	quire_take_back_newest(rt);
 	end_speculative(rt, held.ticket, slot->done, slot->done_argument);
-	count_held(&rt->planner);
+	quire_count_held(&rt->planner);
 }
 
 /* ------------------------------------------------------------ the step in hand */
@@ -379,8 +195,8 @@ static void drop_step(struct quire_runtime *rt)
 	status = quire_ledger_release(rt->ledger, planner->pages, planner->need,
 	                              planner->freed, &freed, NULL);
 	QUIRE_ASSERT(status == QUIRE_OK && freed == planner->need);
-	stash_pages(planner, planner->pages, planner->need);
-	show_owned(rt);
+	quire_stash_put(planner, planner->pages, planner->need);
+	quire_show_owned(rt);
 }
 
 static void admit_step(struct quire_runtime *rt, struct quire_command_cell *cell)
@@ -414,7 +230,7 @@ static bool take_pages(struct quire_runtime *rt)
 	int32_t need = (int32_t)planner->need;
 	struct quire_refusal refusal;
 
-	if (take(rt, need, planner->pages, &refusal) != QUIRE_OK) {
+	if (quire_stash_take(rt, need, planner->pages, &refusal) != QUIRE_OK) {
 		/* At the instant of the refusal. */
 		int64_t free = refusal.available + planner->num_stash;
 
@@ -429,7 +245,7 @@ static bool take_pages(struct quire_runtime *rt)
 	}
 	if (quire_ledger_acquire(rt->ledger, planner->pages, need, NULL) != QUIRE_OK)
 		QUIRE_ASSERT(false);
-	show_owned(rt);
+	quire_show_owned(rt);
 	planner->state = QUIRE_PLANNER_SLOT;
 	return true;
 }
@@ -457,29 +273,29 @@ static bool plan_step(struct quire_runtime *rt)
 	if (uploaded + depth < step ||
 	    (!speculative && !quire_entries_have_room(&rt->entries)))
 		return wait_on(rt, &planner->slot_wait_ns);
-	hold(rt, cell, quire_carry_out(rt, cell, slot));
+	quire_hold(rt, cell, quire_carry_out(rt, cell, slot));
 	slot->plan.taken = planner->pages;
 	slot->plan.num_taken = (int32_t)planner->need;
 	if (rt->config.on_plan != NULL &&
 	    rt->config.on_plan(rt->config.on_plan_argument, &slot->plan) != QUIRE_OK) {
 		quire_runtime_fail_step(rt, cell->ticket, QUIRE_CALLBACK, "on_plan");
-		take_back_newest(rt);
+		quire_take_back_newest(rt);
 		end_command(rt, quire_runtime_failed(rt));
 		return true;
 	}
 	planner->planned = true;
 	atomic_store_explicit(&planner->steps, step, memory_order_relaxed);
-	show_owned(rt);
+	quire_show_owned(rt);
 	if (speculative) {
 		decide(rt, &outcome, QUIRE_STAGE_PLANNED);
-		count_held(planner);
+		quire_count_held(planner);
 		return true;
 	}
 	/* Who waits for PLANNED finds the step in a snapshot, and the ticket says so before
 	 * the executor can move it on. */
-	held = settle_oldest(rt);
+	held = quire_settle_oldest(rt);
 	decide(rt, &outcome, QUIRE_STAGE_PLANNED);
-	push_step(rt, &held);
+	quire_push_step(rt, &held);
 	return true;
 }
 
@@ -576,12 +392,12 @@ static bool hear(struct quire_runtime *rt, const struct quire_command_cell *fron
 	while (planner->num_held > 0 &&
 	       fate_of(rt, planner->held[0].ticket, NULL) == QUIRE_FATE_PROMOTE &&
 	       quire_entries_have_room(&rt->entries)) {
-		const struct quire_held held = settle_oldest(rt);
+		const struct quire_held held = quire_settle_oldest(rt);
 
 		quire_count(&planner->promoted, 1);
 		quire_record_fate(rt, held.ticket, QUIRE_EVENT_PROMOTED);
-		push_step(rt, &held);
-		count_held(planner);
+		quire_push_step(rt, &held);
+		quire_count_held(planner);
 		moved = true;
 	}
 	return moved;
@@ -619,8 +435,8 @@ static void run_command(struct quire_runtime *rt, const struct quire_command_cel
 		refuse(rt, cell, &refusal);
 		return;
 	}
-	push_release(rt, rt->entries.staged);
-	show_owned(rt);
+	quire_push_release(rt, rt->entries.staged);
+	quire_show_owned(rt);
 	atomic_store_explicit(&rt->planner.requests_open, (uint64_t)rt->registry.num_open,
 	                      memory_order_relaxed);
 	decide(rt, &outcome, QUIRE_STAGE_RETIRED);

@@ -186,6 +186,37 @@ void quire_settle(struct quire_runtime *runtime, uint64_t notes_end);
 /* Give up pages; those without an owner are staged for the executor. */
 void quire_give_up(struct quire_runtime *runtime, const int32_t *pages, int64_t n);
 
+/* Hand pages that nobody owns, staged up to @end, to the executor, as one entry; the
+ * caller made sure of room. */
+void quire_push_release(struct quire_runtime *runtime, uint64_t end);
+
+/* Readers see how many pages are owned. */
+void quire_show_owned(struct quire_runtime *runtime);
+
+/* Pages come back to the front of the free ones, to be taken in the order given. */
+void quire_stash_put(struct quire_planner *planner, const int32_t *pages, int64_t n);
+
+/* Take pages, those of the stash first; QUIRE_OK or QUIRE_NO_PAGES. */
+enum quire_status quire_stash_take(struct quire_runtime *runtime, int32_t n,
+                                   int32_t *pages, struct quire_refusal *refusal);
+
+/* Readers see how many steps are held. */
+void quire_count_held(struct quire_planner *planner);
+
+/* The step in hand has been carried out: from here on it is the newest held one. */
+void quire_hold(struct quire_runtime *runtime, const struct quire_command_cell *cell,
+                uint64_t tokens);
+
+/* The oldest held step is not held any more: readers see what it made. */
+struct quire_held quire_settle_oldest(struct quire_runtime *runtime);
+
+/* A settled step goes to the executor, and what it gives up behind it; the caller made sure
+ * of room. */
+void quire_push_step(struct quire_runtime *runtime, const struct quire_held *held);
+
+/* The newest held step never was. */
+void quire_take_back_newest(struct quire_runtime *runtime);
+
 /* Fill a slot with the step whose views are there: tables, work with its addresses.  Its
  * copies follow. */
 void quire_slot_fill(struct quire_runtime *runtime, const struct quire_command_cell *cell,
