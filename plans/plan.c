@@ -9,6 +9,7 @@
 #include <quire/runtime/assert.h>
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #define ALIGNMENT 64
@@ -287,6 +288,21 @@ static void put_block_row(struct quire_table *table, int32_t row, uint64_t list,
 	};
 }
 
+/* A slot has been read by the executor since it was written last, and is too large for the
+ * nearest caches: its lines are asked for so many bytes ahead, for writing. */
+#define AHEAD_BYTES 2048
+#define LINE_BYTES  64
+
+static inline void put_indices(int32_t *indices, const int32_t *pages, int32_t n)
+{
+	size_t bytes = (size_t)n * 4;
+
+	/* Past the end too: it is a hint, and no access. */
+	for (size_t at = 0; at < bytes; at += LINE_BYTES)
+		__builtin_prefetch((void *)((uintptr_t)indices + AHEAD_BYTES + at), 1);
+	memcpy(indices, pages, bytes);
+}
+
 static inline void put_row(struct cursor *at, const struct quire_paging *page,
                            const struct quire_view *view, int32_t block_width)
 {
@@ -296,7 +312,7 @@ static inline void put_row(struct cursor *at, const struct quire_paging *page,
 	int32_t last_page_len = view->length - (pages - 1) * page->size;
 
 	if (pages > 0 && table->kv_indices != NULL)
-		memcpy(table->kv_indices + at->page, view->pages, (size_t)pages * 4);
+		put_indices(table->kv_indices + at->page, view->pages, pages);
 	if (view->span == 1) {
 		table->slot_page[at->token] = view->pages[pages - 1];
 		table->slot_offset[at->token] = last_page_len - 1;
