@@ -149,8 +149,10 @@ static bool look(struct quire_recording *recording)
 	bool active = atomic_load_explicit(&recording->active, memory_order_acquire);
 	struct quire_refusal refusal;
 
-	if (quire_record_look(recording, &refusal) != QUIRE_OK)
+	if (quire_record_look(recording, &refusal) != QUIRE_OK) {
 		fail_trace(recording, &refusal);
+		return false; /* another look would tell the timeline the same again */
+	}
 	answer_planner(recording);
 	/* Relaxed: stored before `active`. */
 	if (!active && atomic_load_explicit(&recording->is_overrun, memory_order_relaxed))

@@ -279,6 +279,54 @@ START_TEST(the_n_th_write_fails)
 }
 END_TEST
 
+/* The steps that a timeline says were planned, in their order and once; how many. */
+static int count_plans(const char *path)
+{
+	static char text[4 << 20];
+	FILE *file = fopen(path, "r");
+	long before = 0;
+	int n = 0;
+
+	ck_assert_ptr_nonnull(file);
+	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+	fclose(file);
+	ck_assert_str_eq(text + strlen(text) - 3, "\n]\n");
+	for (char *c = text; (c = strstr(c, "\"plan ")) != NULL; n++) {
+		long ticket = strtol(c + strlen("\"plan "), &c, 10);
+
+		ck_assert_int_gt(ticket, before);
+		before = ticket;
+	}
+	return n;
+}
+
+/* In the midst of a look, by a write that fails or a label that is no text. */
+START_TEST(the_timeline_of_a_trace_that_ends_says_nothing_twice)
+{
+	char timeline[] = "/tmp/quire-timeline-XXXXXX";
+	struct quire_record_config config = recorded_config();
+
+	close(mkstemp(timeline));
+	config.timeline = timeline;
+	recorded.fails_at = _i == 0 ? 2 : 0;
+	recorded_shut(_i == 0);
+	start(&config);
+	if (_i == 0) {
+		recorded_await_write();
+		run_steps(4000); /* more lines than a writer gathers */
+		recorded_shut(false);
+	} else {
+		run_steps(4);
+		ck_assert_int_eq(extend_now(&f, 1, "gr\xfcn", 4, 0).refusal.status,
+		                 QUIRE_OK);
+	}
+	ck_assert_int_eq(await_end().refusal.status, _i == 0 ? QUIRE_IO : QUIRE_FORMAT);
+	fixture_end(&f);
+	ck_assert_int_ge(count_plans(timeline), _i == 0 ? 1000 : 5);
+	unlink(timeline);
+}
+END_TEST
+
 /* A file that cannot be written any further: its path and the cause are told. */
 static void check_full(const char *path, const char *cause)
 {
@@ -697,6 +745,8 @@ int main(void)
 	tcase_add_test(tcase, many_small_steps_wake_the_recordings_thread);
 	tcase_add_test(tcase, a_cancelled_queue_is_longer_than_the_buffer);
 	tcase_add_test(tcase, the_n_th_write_fails);
+	tcase_add_loop_test(tcase, the_timeline_of_a_trace_that_ends_says_nothing_twice,
+	                    0, 2);
 	tcase_add_test(tcase,
 	               a_file_that_is_too_large_ends_the_recording_with_whole_lines);
 	tcase_add_test(tcase, a_full_device_is_found_at_the_beginning_or_on_the_way);
