@@ -140,14 +140,15 @@ static void fill_segments(struct quire_recording *recording,
 		uint32_t span_label =
 			event->is_uniform ? event->span_label : from.span_label[i];
 
-		fill_segment(recording, continued + i,
-		             &(struct quire_segment_in){
-				     .request = event->is_wide
-		                                        ? ((const uint64_t *)from.request)[i]
-		                                        : ((const uint32_t *)from.request)[i],
-				     .label = (int32_t)(span_label % QUIRE_LABELS_MAX),
-				     .span = (int32_t)(span_label / QUIRE_LABELS_MAX),
-				     .at = from.at[i]});
+		fill_segment(
+			recording, continued + i,
+			&(struct quire_segment_in){
+				.request = event->is_wide
+		                                   ? ((const uint64_t *)from.request)[i]
+		                                   : ((const uint32_t *)from.request)[i],
+				.label = (int32_t)(span_label % QUIRE_LABELS_MAX),
+				.span = (int32_t)(span_label / QUIRE_LABELS_MAX),
+				.at = from.at[i]});
 	}
 }
 
@@ -381,7 +382,7 @@ static void look_at_retired(struct quire_recording *recording)
 		recording->first_running++;
 		recording->num_running--;
 		recording->is_dirty = true;
-		/* Pairs with the acquire in quire_record_fits. */
+		/* Pairs with the acquire in quire_record_overrun. */
 		atomic_store_explicit(&recording->done_step, running->step,
 		                      memory_order_release);
 	}
@@ -392,7 +393,7 @@ static void end_step(struct quire_recording *recording,
                      const struct quire_event_command *event)
 {
 	if (recording->timeline == NULL) {
-		/* Pairs with the acquire in quire_record_fits. */
+		/* Pairs with the acquire in quire_record_overrun. */
 		atomic_store_explicit(&recording->done_step, event->step,
 		                      memory_order_release);
 		return;
