@@ -133,12 +133,13 @@ static int32_t any(struct client *client, uint64_t n)
 	return (int32_t)roll(&client->dice, n);
 }
 
-/* Those of the step before, where they ended; one of them may be gone. */
+/* Those of the step before, where they ended or once more; one of them may be gone. */
 static void go_on(struct client *client)
 {
 	int32_t gone = any(client, 30);
+	bool again = is_rare(client, 4);
 
-	for (int32_t i = 0; i < client->num_rows; i++)
+	for (int32_t i = 0; i < client->num_rows && !again; i++)
 		if (client->rows[i].at >= 0 && client->rows[i].span > 0)
 			client->rows[i].at += client->rows[i].span;
 	if (client->num_rows > 1 && gone < client->num_rows)
