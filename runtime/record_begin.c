@@ -409,7 +409,7 @@ enum quire_status quire_runtime_record_status(struct quire_runtime *rt,
 	pthread_mutex_unlock(&recording->lock);
 	/* The thread, which will say so, may be in a write.  Relaxed: before `active`. */
 	if (status_out->refusal.status == QUIRE_OK &&
-	    atomic_load_explicit(&recording->is_overrun, memory_order_relaxed))
+	    atomic_load_explicit(&recording->overrun, memory_order_relaxed))
 		status_out->refusal = quire_record_full(recording, 0);
 	status_out->commands = (int64_t)quire_counted(&recording->commands);
 	status_out->left_out = (int64_t)quire_counted(&recording->left_out);
