@@ -599,9 +599,24 @@ START_TEST(a_wrong_config_is_refused_by_its_field)
 }
 END_TEST
 
+/* A clock that gives the runtime a command when it is first looked at. */
+static int64_t intrude(void *argument)
+{
+	const struct quire_command open = {.kind = QUIRE_COMMAND_OPEN, .request = 7};
+	bool *is_armed = argument;
+
+	if (*is_armed) {
+		*is_armed = false;
+		must(quire_runtime_try_command(f.runtime, &open, NULL, NULL) == QUIRE_OK);
+	}
+	return now_ns();
+}
+
+/* For want of a second file, or as a command came in between. */
 START_TEST(a_recording_that_does_not_begin_leaves_what_was_there)
 {
 	static const char text[] = "all there is\n";
+	static bool is_armed;
 	char path[] = "/tmp/quire-refused-XXXXXX", got[2 * sizeof(text)];
 	struct quire_record_config config = recorded_config();
 	int fd = mkstemp(path);
@@ -610,10 +625,16 @@ START_TEST(a_recording_that_does_not_begin_leaves_what_was_there)
 	close(fd);
 	config.write = NULL;
 	config.path = path;
-	config.timeline = "/nowhere/at/all";
+	if (_i == 0)
+		config.timeline = "/nowhere/at/all";
 	recorded_begin(&f, 64, 4);
+	f.config.hooks.now_ns = intrude;
+	f.config.hooks.now_argument = &is_armed;
 	fixture_create(&f);
-	check_refused(config, QUIRE_IO, "/nowhere/at/all");
+	is_armed = _i == 1;
+	check_refused(config, _i == 0 ? QUIRE_IO : QUIRE_INVALID,
+	              _i == 0 ? "/nowhere/at/all" : "a command was given before");
+	ck_assert(!is_armed);
 	fixture_end(&f);
 	fd = open(path, O_RDONLY);
 	ck_assert_int_eq(read(fd, got, sizeof(got)), sizeof(text));
@@ -783,7 +804,8 @@ int main(void)
 	tcase_add_test(tcase, a_forked_process_leaves_the_files_alone);
 #endif
 	tcase_add_test(tcase, a_wrong_config_is_refused_by_its_field);
-	tcase_add_test(tcase, a_recording_that_does_not_begin_leaves_what_was_there);
+	tcase_add_loop_test(tcase, a_recording_that_does_not_begin_leaves_what_was_there,
+	                    0, 2);
 	tcase_add_test(tcase, a_second_recording_is_refused_and_leaves_the_first_alone);
 	tcase_add_test(tcase, a_recording_that_comes_late_is_refused_and_makes_no_file);
 	tcase_add_loop_test(tcase, no_callback_may_end_the_recording, 0, 2);
