@@ -388,7 +388,8 @@ static void look_at_retired(struct quire_recording *recording)
 	}
 }
 
-/* The step's line is written; with a timeline its cell is still needed. */
+/* The step's line is written; with a timeline its cell is needed until it has retired,
+ * and those before it may not be needed any more: a look may be a long one. */
 static void end_step(struct quire_recording *recording,
                      const struct quire_event_command *event)
 {
@@ -401,6 +402,7 @@ static void end_step(struct quire_recording *recording,
 	recording->running[(recording->first_running + recording->num_running++) %
 	                   QUIRE_RECORD_STEPS] = (struct quire_record_running){
 		.ticket = event->ticket, .step = event->step};
+	look_at_retired(recording);
 }
 
 /* ------------------------------------------------------------------ one look */
@@ -440,6 +442,7 @@ static enum quire_status write_event(struct quire_recording *recording,
 	return QUIRE_OK;
 }
 
+/* What comes meanwhile is for the next look: between them is the flush. */
 enum quire_status quire_record_look(struct quire_recording *recording,
                                     struct quire_refusal *refusal)
 {
@@ -457,8 +460,6 @@ enum quire_status quire_record_look(struct quire_recording *recording,
 		head += event->bytes;
 		/* Pairs with the acquire in the planner: it has been read. */
 		atomic_store_explicit(&recording->head, head, memory_order_release);
-		if (head == recording->seen)
-			look_at_new(recording);
 	}
 	if (recording->timeline != NULL)
 		look_at_retired(recording);

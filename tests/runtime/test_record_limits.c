@@ -12,6 +12,7 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
@@ -94,6 +95,27 @@ static int read_lines(const char *path)
 	              refusal.what);
 	quire_trace_close(reader);
 	return lines;
+}
+
+/* The steps that a timeline says were planned, in their order and once; how many. */
+static int count_plans(const char *path)
+{
+	static char text[4 << 20];
+	FILE *file = fopen(path, "r");
+	long before = 0;
+	int n = 0;
+
+	ck_assert_ptr_nonnull(file);
+	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+	fclose(file);
+	ck_assert_str_eq(text + strlen(text) - 3, "\n]\n");
+	for (char *c = text; (c = strstr(c, "\"plan ")) != NULL; n++) {
+		long ticket = strtol(c + strlen("\"plan "), &c, 10);
+
+		ck_assert_int_gt(ticket, before);
+		before = ticket;
+	}
+	return n;
 }
 
 /* ------------------------------------------------------------------ full */
@@ -239,6 +261,47 @@ START_TEST(many_small_steps_wake_the_recordings_thread)
 }
 END_TEST
 
+static sem_t write_came, write_goes;
+static size_t write_bytes[64]; /* of the n-th write; the recording's thread's */
+
+static enum quire_status write_by_and_by(void *argument, const void *bytes, size_t n)
+{
+	sem_post(&write_came);
+	sem_wait(&write_goes);
+	if (recorded.calls < 64)
+		write_bytes[recorded.calls] = n;
+	return recorded_write(argument, bytes, n);
+}
+
+/* Its cells come free on the way, and what comes meanwhile does not keep what was there
+ * from being flushed. */
+START_TEST(a_long_look_is_as_good_as_several)
+{
+	struct quire_record_config config = recorded_config();
+	char timeline[] = "/tmp/quire-timeline-XXXXXX";
+
+	sem_init(&write_came, 0, 0);
+	sem_init(&write_goes, 0, 0);
+	close(mkstemp(timeline));
+	config.timeline = timeline;
+	config.write = write_by_and_by;
+	start(&config);
+	sem_wait(&write_came);
+	run_steps(3000); /* for one look, which writes twice */
+	sem_post(&write_goes);
+	sem_wait(&write_came);
+	run_steps(1500); /* more than there are cells in all */
+	ck_assert(recorded_status(&f).active);
+	for (int i = 0; i < 64; i++)
+		sem_post(&write_goes);
+	ck_assert_int_eq(quire_runtime_record_end(f.runtime, NULL), QUIRE_OK);
+	fixture_end(&f);
+	ck_assert_int_eq(count_plans(timeline), 4500);
+	ck_assert_uint_lt(write_bytes[2], write_bytes[1] - write_bytes[1] / 8);
+	unlink(timeline);
+}
+END_TEST
+
 /* Commands that end without being done need room like all others. */
 START_TEST(a_cancelled_queue_is_longer_than_the_buffer)
 {
@@ -301,27 +364,6 @@ START_TEST(the_n_th_write_fails)
 }
 END_TEST
 
-/* The steps that a timeline says were planned, in their order and once; how many. */
-static int count_plans(const char *path)
-{
-	static char text[4 << 20];
-	FILE *file = fopen(path, "r");
-	long before = 0;
-	int n = 0;
-
-	ck_assert_ptr_nonnull(file);
-	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
-	fclose(file);
-	ck_assert_str_eq(text + strlen(text) - 3, "\n]\n");
-	for (char *c = text; (c = strstr(c, "\"plan ")) != NULL; n++) {
-		long ticket = strtol(c + strlen("\"plan "), &c, 10);
-
-		ck_assert_int_gt(ticket, before);
-		before = ticket;
-	}
-	return n;
-}
-
 /* In the midst of a look, by a write that fails or a label that is no text. */
 START_TEST(the_timeline_of_a_trace_that_ends_says_nothing_twice)
 {
@@ -364,6 +406,7 @@ static void check_full(const char *path, const char *cause)
 	ck_assert_ptr_nonnull(strstr(recorded.text, cause));
 }
 
+/* The trace, or the timeline beside one that is well. */
 START_TEST(a_file_that_is_too_large_ends_the_recording_with_whole_lines)
 {
 	struct rlimit small = {.rlim_cur = 20000}, before;
@@ -374,8 +417,12 @@ START_TEST(a_file_that_is_too_large_ends_the_recording_with_whole_lines)
 
 	close(mkstemp(path));
 	signal(SIGXFSZ, SIG_IGN);
-	config.write = NULL;
-	config.path = path;
+	if (_i == 0) {
+		config.write = NULL;
+		config.path = path;
+	} else {
+		config.timeline = path;
+	}
 	start(&config);
 	must(getrlimit(RLIMIT_FSIZE, &before) == 0);
 	small.rlim_max = before.rlim_max;
@@ -386,7 +433,8 @@ START_TEST(a_file_that_is_too_large_ends_the_recording_with_whole_lines)
 	check_full(path, strerror(EFBIG));
 	must(stat(path, &about) == 0);
 	ck_assert_int_eq(about.st_size, 20000);
-	ck_assert_int_gt(read_lines(path), 50);
+	if (_i == 0)
+		ck_assert_int_gt(read_lines(path), 50);
 	unlink(path);
 }
 END_TEST
@@ -644,15 +692,17 @@ START_TEST(a_recording_that_does_not_begin_leaves_what_was_there)
 }
 END_TEST
 
-/* The second one does not touch the first one's file, though it names it. */
+/* The second one does not touch the first one's files, though it names them. */
 START_TEST(a_second_recording_is_refused_and_leaves_the_first_alone)
 {
-	char path[] = "/tmp/quire-twice-XXXXXX";
+	char path[] = "/tmp/quire-twice-XXXXXX", timeline[] = "/tmp/quire-twice-XXXXXX";
 	struct quire_record_config config = recorded_config();
 
 	close(mkstemp(path));
+	close(mkstemp(timeline));
 	config.write = NULL;
 	config.path = path;
+	config.timeline = timeline;
 	recorded_begin(&f, 64, 4);
 	recorded_create(&f, &config);
 	ck_assert_int_eq(read_lines(path), 0); /* but there is a header */
@@ -665,7 +715,9 @@ START_TEST(a_second_recording_is_refused_and_leaves_the_first_alone)
 	check_refused(config, QUIRE_INVALID, "recorded before");
 	fixture_end(&f);
 	ck_assert_int_eq(read_lines(path), 1 + 2 * (3 + 1));
+	ck_assert_int_eq(count_plans(timeline), 3 + 3);
 	unlink(path);
+	unlink(timeline);
 }
 END_TEST
 
@@ -787,12 +839,14 @@ int main(void)
 	tcase_add_loop_test(tcase, a_buffer_full_behind_an_open_fate_ends_the_recording,
 	                    0, 2);
 	tcase_add_test(tcase, many_small_steps_wake_the_recordings_thread);
+	tcase_add_test(tcase, a_long_look_is_as_good_as_several);
 	tcase_add_test(tcase, a_cancelled_queue_is_longer_than_the_buffer);
 	tcase_add_test(tcase, the_n_th_write_fails);
 	tcase_add_loop_test(tcase, the_timeline_of_a_trace_that_ends_says_nothing_twice,
 	                    0, 2);
-	tcase_add_test(tcase,
-	               a_file_that_is_too_large_ends_the_recording_with_whole_lines);
+	tcase_add_loop_test(tcase,
+	                    a_file_that_is_too_large_ends_the_recording_with_whole_lines,
+	                    0, 2);
 	tcase_add_test(tcase, a_full_device_is_found_at_the_beginning_or_on_the_way);
 	tcase_add_loop_test(
 		tcase, a_label_that_is_no_text_ends_the_recording_where_it_takes_effect,
