@@ -439,7 +439,7 @@ START_TEST(a_file_that_is_too_large_ends_the_recording_with_whole_lines)
 }
 END_TEST
 
-START_TEST(a_full_device_is_found_at_the_beginning_or_on_the_way)
+START_TEST(a_full_device_is_found_at_the_beginning)
 {
 	struct quire_record_config config = recorded_config();
 	struct quire_refusal refusal;
@@ -451,13 +451,34 @@ START_TEST(a_full_device_is_found_at_the_beginning_or_on_the_way)
 	ck_assert_int_eq(quire_runtime_record_to(f.runtime, &config, &refusal), QUIRE_IO);
 	ck_assert_ptr_nonnull(strstr(refusal.what, "/dev/full"));
 	ck_assert_ptr_nonnull(strstr(refusal.what, strerror(ENOSPC)));
-	/* A timeline gathers what it writes. */
 	config = recorded_config();
 	config.timeline = "/dev/full";
-	ck_assert_int_eq(quire_runtime_record_to(f.runtime, &config, &refusal), QUIRE_OK);
-	ck_assert_int_eq(open_now(&f, 1), QUIRE_OK);
-	run_steps(5);
-	check_full("/dev/full", strerror(ENOSPC));
+	ck_assert_int_eq(quire_runtime_record_to(f.runtime, &config, &refusal), QUIRE_IO);
+	ck_assert_ptr_nonnull(strstr(refusal.what, "/dev/full"));
+	ck_assert_ptr_nonnull(strstr(refusal.what, strerror(ENOSPC)));
+	fixture_end(&f);
+}
+END_TEST
+
+/* A process that is killed before its first command leaves the beginning of one. */
+START_TEST(a_timeline_is_one_before_anything_happens)
+{
+	char timeline[] = "/tmp/quire-timeline-XXXXXX", text[4096] = "";
+	struct quire_record_config config = recorded_config();
+	FILE *file;
+
+	close(mkstemp(timeline));
+	config.timeline = timeline;
+	recorded_begin(&f, 64, 4);
+	recorded_create(&f, &config);
+	file = fopen(timeline, "r");
+	ck_assert_ptr_nonnull(file);
+	ck_assert_int_gt(fread(text, 1, sizeof(text) - 1, file), 0);
+	fclose(file);
+	ck_assert_int_eq(strncmp(text, "[{", 2), 0);
+	ck_assert_str_eq(text + strlen(text) - 3, "\"}}");
+	fixture_end(&f);
+	unlink(timeline);
 }
 END_TEST
 
@@ -847,7 +868,8 @@ int main(void)
 	tcase_add_loop_test(tcase,
 	                    a_file_that_is_too_large_ends_the_recording_with_whole_lines,
 	                    0, 2);
-	tcase_add_test(tcase, a_full_device_is_found_at_the_beginning_or_on_the_way);
+	tcase_add_test(tcase, a_full_device_is_found_at_the_beginning);
+	tcase_add_test(tcase, a_timeline_is_one_before_anything_happens);
 	tcase_add_loop_test(
 		tcase, a_label_that_is_no_text_ends_the_recording_where_it_takes_effect,
 		0, 2);
