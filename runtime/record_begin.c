@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define BUFFER_BYTES     INT64_C(16777216)
@@ -376,6 +377,27 @@ undo_files:
 	return status;
 }
 
+/* A pipe that nobody reads is a write that failed, here as on the recording's thread, and
+ * not the end of the process. */
+static enum quire_status start_without_signal(struct quire_recording *recording,
+                                              const struct quire_record_config *config,
+                                              struct quire_refusal *refusal)
+{
+	const struct timespec no_time = {.tv_sec = 0};
+	sigset_t broken_pipe, pending, before;
+	enum quire_status status;
+
+	sigemptyset(&broken_pipe);
+	sigaddset(&broken_pipe, SIGPIPE);
+	sigpending(&pending);
+	pthread_sigmask(SIG_BLOCK, &broken_pipe, &before);
+	status = start(recording, config, refusal);
+	if (!sigismember(&pending, SIGPIPE))
+		(void)sigtimedwait(&broken_pipe, NULL, &no_time);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return status;
+}
+
 static enum quire_status begin(struct quire_recording *recording,
                                const struct quire_record_config *config,
                                struct quire_refusal *refusal)
@@ -395,7 +417,7 @@ static enum quire_status begin(struct quire_recording *recording,
 	    (config->path != NULL && recording->path == NULL))
 		return quire_refuse_what(refusal, QUIRE_NO_MEMORY,
 		                         "buffer_bytes, rows_max, num_pages");
-	return start(recording, config, refusal);
+	return start_without_signal(recording, config, refusal);
 }
 
 enum quire_status quire_runtime_record_to(struct quire_runtime *rt,

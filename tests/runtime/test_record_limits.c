@@ -460,6 +460,36 @@ START_TEST(a_full_device_is_found_at_the_beginning)
 }
 END_TEST
 
+START_TEST(a_pipe_that_nobody_reads_is_no_end_of_the_process)
+{
+	struct quire_record_config config = recorded_config();
+	struct quire_refusal refusal;
+	struct sigaction action;
+	char name[32];
+	sigset_t pending;
+	int ends[2];
+
+	must(pipe(ends) == 0);
+	close(ends[0]);
+	snprintf(name, sizeof(name), "/dev/fd/%d", ends[1]);
+	signal(SIGPIPE, SIG_DFL);
+	if (_i == 0) {
+		config.write = NULL;
+		config.path = name;
+	} else {
+		config.timeline = name;
+	}
+	recorded_begin(&f, 64, 4);
+	fixture_create(&f);
+	ck_assert_int_eq(quire_runtime_record_to(f.runtime, &config, &refusal), QUIRE_IO);
+	ck_assert_ptr_nonnull(strstr(refusal.what, strerror(EPIPE)));
+	must(sigpending(&pending) == 0 && sigaction(SIGPIPE, NULL, &action) == 0);
+	ck_assert(!sigismember(&pending, SIGPIPE) && action.sa_handler == SIG_DFL);
+	fixture_end(&f);
+	close(ends[1]);
+}
+END_TEST
+
 /* A process that is killed before its first command leaves the beginning of one. */
 START_TEST(a_timeline_is_one_before_anything_happens)
 {
@@ -869,6 +899,8 @@ int main(void)
 	                    a_file_that_is_too_large_ends_the_recording_with_whole_lines,
 	                    0, 2);
 	tcase_add_test(tcase, a_full_device_is_found_at_the_beginning);
+	tcase_add_loop_test(tcase, a_pipe_that_nobody_reads_is_no_end_of_the_process, 0,
+	                    2);
 	tcase_add_test(tcase, a_timeline_is_one_before_anything_happens);
 	tcase_add_loop_test(
 		tcase, a_label_that_is_no_text_ends_the_recording_where_it_takes_effect,
