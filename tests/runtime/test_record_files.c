@@ -332,12 +332,26 @@ static int64_t intrude(void *argument)
 	return now_ns();
 }
 
-/* For want of a second file, or as a command came in between. */
+/* Threads that are made from now on have a stack that no memory has room for. */
+static void make_threads_impossible(void)
+{
+	pthread_attr_t attributes;
+
+	must(pthread_attr_init(&attributes) == 0);
+	must(pthread_attr_setstacksize(&attributes, (size_t)1 << 47) == 0);
+	must(pthread_setattr_default_np(&attributes) == 0);
+}
+
+/* For want of a second file, as a command came in between, or for want of a thread. */
 START_TEST(a_recording_that_does_not_begin_leaves_what_was_there)
 {
 	static const char text[] = "all there is\n";
 	static bool is_armed;
 	char path[] = "/tmp/quire-refused-XXXXXX", got[2 * sizeof(text)];
+	static const enum quire_status statuses[] = {QUIRE_IO, QUIRE_INVALID,
+	                                             QUIRE_NO_MEMORY};
+	static const char *const whats[] = {"/nowhere/at/all",
+	                                    "a command was given before", "thread"};
 	struct quire_record_config config = recorded_config();
 	int fd = mkstemp(path);
 
@@ -352,8 +366,9 @@ START_TEST(a_recording_that_does_not_begin_leaves_what_was_there)
 	f.config.hooks.now_argument = &is_armed;
 	fixture_create(&f);
 	is_armed = _i == 1;
-	check_refused(config, _i == 0 ? QUIRE_IO : QUIRE_INVALID,
-	              _i == 0 ? "/nowhere/at/all" : "a command was given before");
+	if (_i == 2)
+		make_threads_impossible();
+	check_refused(config, statuses[_i], whats[_i]);
 	ck_assert(!is_armed);
 	fixture_end(&f);
 	fd = open(path, O_RDONLY);
@@ -434,7 +449,7 @@ int main(void)
 #endif
 	tcase_add_test(tcase, a_wrong_config_is_refused_by_its_field);
 	tcase_add_loop_test(tcase, a_recording_that_does_not_begin_leaves_what_was_there,
-	                    0, 2);
+	                    0, 3);
 	tcase_add_test(tcase, a_second_recording_is_refused_and_leaves_the_first_alone);
 	tcase_add_test(tcase, a_recording_that_comes_late_is_refused_and_makes_no_file);
 	suite_add_tcase(suite, tcase);
