@@ -232,10 +232,12 @@ static char *note_lists(struct quire_runtime *rt, struct quire_record_notes *not
 
 /* Relaxed, all: a picture for people, of this moment but for what the executor gives
  * meanwhile. */
-static struct quire_event_numbers count_pages(struct quire_runtime *rt)
+static struct quire_event_numbers count_pages(struct quire_runtime *rt,
+                                              const struct quire_outcome *outcome)
 {
 	return (struct quire_event_numbers){
 		.owned = quire_ledger_owned(rt->ledger),
+		.taken = outcome->pages_taken,
 		.free = rt->num_pages - (int64_t)quire_counted(&rt->planner.pages_taken) +
 	                (int64_t)quire_counted(&rt->numbers.pages_given) -
 	                rt->config.sink + rt->planner.num_stash,
@@ -360,7 +362,7 @@ void quire_record_command(struct quire_runtime *rt, const struct quire_command_c
 	event->is_open = !is_final;
 	end = (char *)(event + 1);
 	if (recording->has_timeline)
-		event->numbers = count_pages(rt);
+		event->numbers = count_pages(rt, outcome);
 	if (cell->kind == QUIRE_COMMAND_SUBMIT)
 		end = note_lists(rt, &recording->notes, cell, event);
 	if (outcome->step != 0)

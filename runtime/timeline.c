@@ -180,9 +180,9 @@ void quire_timeline_command(struct quire_timeline *timeline,
 	put_slice(timeline, LANE_PLANNER, command->started_ns, command->decided_ns);
 	put(timeline,
 	    ",\"cat\":\"planner\",\"name\":\"%s %" PRIu64
-	    "\",\"args\":{\"status\":\"%s\",\"rows\":%d,\"pages\":%d}}",
+	    "\",\"args\":{\"status\":\"%s\",\"rows\":%d,\"pages\":%" PRId64 "}}",
 	    name, command->ticket, quire_status_name(status),
-	    (int)command->counts.segments, (int)command->counts.pages);
+	    (int)command->counts.segments, command->numbers.taken);
 	put_counters(timeline, command, num_pages);
 	if (command->step != 0 && status == QUIRE_OK)
 		put_flow(timeline, "s", LANE_PLANNER, command->started_ns,

@@ -215,6 +215,31 @@ START_TEST(a_timeline_is_one_before_anything_happens)
 }
 END_TEST
 
+/* Whether or not the trace lists them. */
+START_TEST(a_timeline_says_how_many_pages_a_step_took)
+{
+	char timeline[] = "/tmp/quire-timeline-XXXXXX", text[1 << 14] = "";
+	struct quire_record_config config = recorded_config();
+	FILE *file;
+
+	close(mkstemp(timeline));
+	config.timeline = timeline;
+	config.pages = _i == 1;
+	start(&config);
+	/* 9 tokens in pages of 4. */
+	ck_assert_int_eq(extend_now(&f, 1, NULL, 9, 0).refusal.status, QUIRE_OK);
+	fixture_end(&f);
+	file = fopen(timeline, "r");
+	ck_assert_ptr_nonnull(file);
+	ck_assert_int_gt(fread(text, 1, sizeof(text) - 1, file), 0);
+	fclose(file);
+	ck_assert_ptr_nonnull(strstr(text,
+	                             "\"name\":\"plan 2\",\"args\":{\"status\":\"OK\","
+	                             "\"rows\":1,\"pages\":3}}"));
+	unlink(timeline);
+}
+END_TEST
+
 /* ------------------------------------------------------------------ other processes */
 
 #ifndef QUIRE_TSAN /* a process of several threads does not fork under it */
@@ -444,6 +469,7 @@ int main(void)
 	tcase_add_loop_test(tcase, a_pipe_that_nobody_reads_is_no_end_of_the_process, 0,
 	                    2);
 	tcase_add_test(tcase, a_timeline_is_one_before_anything_happens);
+	tcase_add_loop_test(tcase, a_timeline_says_how_many_pages_a_step_took, 0, 2);
 #ifndef QUIRE_TSAN
 	tcase_add_test(tcase, a_forked_process_leaves_the_files_alone);
 #endif
