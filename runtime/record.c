@@ -21,8 +21,8 @@ static struct quire_recording *active(struct quire_runtime *rt)
 
 /* ------------------------------------------------------------------ planner */
 
-/* Is there room by now?  The planner's, and a guess of the recording's thread. */
-bool quire_record_fits(struct quire_recording *recording, uint64_t head)
+/* The planner's, and a guess of the recording's thread. */
+enum quire_overrun quire_record_overrun(struct quire_recording *recording, uint64_t head)
 {
 	const struct quire_record_notes *notes = &recording->notes;
 	/* Pairs with the release in the recording's thread: it has read the cells. */
@@ -31,16 +31,18 @@ bool quire_record_fits(struct quire_recording *recording, uint64_t head)
 	uint64_t end = atomic_load_explicit(&notes->tail, memory_order_relaxed);
 	uint64_t step = quire_counted(&notes->newest_step);
 
-	return end - head + notes->event_max <= notes->mask + 1 &&
-	       step + 1 < done + QUIRE_RECORD_STEPS;
+	if (end - head + notes->event_max > notes->mask + 1)
+		return QUIRE_OVERRUN_BYTES;
+	return step + 1 < done + QUIRE_RECORD_STEPS ? QUIRE_OVERRUN_NONE
+	                                            : QUIRE_OVERRUN_STEPS;
 }
 
 /* There is no room: does the planner go on without the recording? */
-static bool is_over(struct quire_recording *recording)
+static bool is_over(struct quire_recording *recording, enum quire_overrun overrun)
 {
 	if (!recording->config.waits) {
 		/* Relaxed: the next store is not. */
-		atomic_store_explicit(&recording->is_overrun, true, memory_order_relaxed);
+		atomic_store_explicit(&recording->overrun, overrun, memory_order_relaxed);
 		/* Pairs with the acquire in look. */
 		atomic_store_explicit(&recording->active, false, memory_order_release);
 	} else {
@@ -69,17 +71,19 @@ bool quire_record_has_room(struct quire_runtime *rt,
 {
 	struct quire_recording *recording = active(rt);
 	struct quire_record_notes *notes;
+	enum quire_overrun overrun;
 
 	if (recording == NULL)
 		return true;
 	notes = &recording->notes;
-	if (!quire_record_fits(recording, notes->head)) {
+	if (quire_record_overrun(recording, notes->head) != QUIRE_OVERRUN_NONE) {
 		/* Pairs with the release in the recording's thread: the events were
 		 * read. */
 		notes->head =
 			atomic_load_explicit(&recording->head, memory_order_acquire);
-		if (!quire_record_fits(recording, notes->head))
-			return is_over(recording);
+		overrun = quire_record_overrun(recording, notes->head);
+		if (overrun != QUIRE_OVERRUN_NONE)
+			return is_over(recording, overrun);
 	}
 	prefetch(notes, cell);
 	return true;
@@ -228,10 +232,12 @@ static char *note_lists(struct quire_runtime *rt, struct quire_record_notes *not
 
 /* Relaxed, all: a picture for people, of this moment but for what the executor gives
  * meanwhile. */
-static struct quire_event_numbers count_pages(struct quire_runtime *rt)
+static struct quire_event_numbers count_pages(struct quire_runtime *rt,
+                                              const struct quire_outcome *outcome)
 {
 	return (struct quire_event_numbers){
 		.owned = quire_ledger_owned(rt->ledger),
+		.taken = outcome->pages_taken,
 		.free = rt->num_pages - (int64_t)quire_counted(&rt->planner.pages_taken) +
 	                (int64_t)quire_counted(&rt->numbers.pages_given) -
 	                rt->config.sink + rt->planner.num_stash,
@@ -356,7 +362,7 @@ void quire_record_command(struct quire_runtime *rt, const struct quire_command_c
 	event->is_open = !is_final;
 	end = (char *)(event + 1);
 	if (recording->has_timeline)
-		event->numbers = count_pages(rt);
+		event->numbers = count_pages(rt, outcome);
 	if (cell->kind == QUIRE_COMMAND_SUBMIT)
 		end = note_lists(rt, &recording->notes, cell, event);
 	if (outcome->step != 0)
@@ -390,7 +396,7 @@ void quire_record_wait(struct quire_runtime *rt)
 	struct quire_event_wait *event;
 
 	if (recording == NULL || !recording->has_timeline ||
-	    !quire_record_fits(recording, recording->notes.head))
+	    quire_record_overrun(recording, recording->notes.head) != QUIRE_OVERRUN_NONE)
 		return;
 	event = event_begin(&recording->notes, sizeof(*event), QUIRE_EVENT_WAITED);
 	event->from_ns = planner->wait_since_ns;

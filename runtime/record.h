@@ -63,8 +63,8 @@ struct quire_record_config {
 	/* That every step took; left out where the line would have more than 2^24 bytes.
 	 * true */
 	bool pages;
-	/* A full buffer: true: the planner waits; false: the recording ends with
-	 * QUIRE_LIMIT.  false */
+	/* A full buffer, or 4,096 planned steps that are not written yet: true: the planner
+	 * waits; false: the recording ends with QUIRE_LIMIT.  false */
 	bool waits;
 	/* Bytes of the buffer, rounded up to a power of 2 and to what four of the largest
 	 * commands take.  16 MiB */
@@ -76,7 +76,8 @@ struct quire_record_config {
 
 struct quire_record_status {
 	/* QUIRE_OK: it goes on, or was ended by the program.  QUIRE_IO: a write failed;
-	 * QUIRE_LIMIT: the buffer was full {ticket: whose fate is open, if that is why};
+	 * QUIRE_LIMIT: the buffer was full, or 4,096 planned steps were not written yet
+	 * {ticket: whose fate is open, if that is why};
 	 * QUIRE_FORMAT {ticket}: a command took effect that a trace has no words for: a
 	 * label that is not UTF-8. */
 	struct quire_refusal refusal; /* its `what` is lent until destroy */

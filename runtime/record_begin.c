@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define BUFFER_BYTES     INT64_C(16777216)
@@ -249,31 +250,28 @@ static enum quire_status open_file(struct quire_recording *recording,
 	return status;
 }
 
+/* On QUIRE_OK @target is to be ended, where there is a path. */
 static enum quire_status open_files(struct quire_recording *recording,
                                     const struct quire_record_config *config,
+                                    struct quire_target *target,
                                     struct quire_refusal *refusal)
 {
 	const struct quire_trace_output output = {.write = config->write,
 	                                          .argument = config->write_argument};
 	struct quire_trace_header header;
-	struct quire_target target;
 	enum quire_status status = QUIRE_OK;
 
 	make_header(recording->runtime, config->source, &header);
 	if (recording->path != NULL)
-		QUIRE_TRY(open_file(recording, &header, &target, refusal));
+		QUIRE_TRY(open_file(recording, &header, target, refusal));
 	else if (config->write != NULL)
 		QUIRE_TRY(quire_trace_create_to(&output, &header, &recording->writer,
 		                                refusal));
 	if (config->timeline != NULL)
 		status = quire_timeline_create(config->timeline, recording->start_ns,
 		                               &recording->timeline, refusal);
-	if (recording->path == NULL)
-		return status;
-	/* Last: a recording that does not begin takes nothing's place. */
-	if (status == QUIRE_OK)
-		return quire_target_commit(&target, refusal);
-	quire_target_discard(&target);
+	if (status != QUIRE_OK && recording->path != NULL)
+		quire_target_discard(target);
 	return status;
 }
 
@@ -304,6 +302,17 @@ static enum quire_status start_thread(struct quire_recording *recording,
 	return QUIRE_OK;
 }
 
+static void join(struct quire_recording *recording)
+{
+	/* Pair with the acquires in look: whichever it sees first, it sees what was noted
+	 * before this call. */
+	atomic_store_explicit(&recording->active, false, memory_order_release);
+	atomic_store_explicit(&recording->ends, true, memory_order_release);
+	quire_wake_all(&recording->wake);
+	quire_wake_all(&recording->runtime->planner_wake);
+	pthread_join(recording->thread, NULL);
+}
+
 /* Under the commands' lock: may it be recorded? */
 static enum quire_status check_unused(struct quire_runtime *rt,
                                       struct quire_refusal *refusal)
@@ -317,8 +326,10 @@ static enum quire_status check_unused(struct quire_runtime *rt,
 	return QUIRE_OK;
 }
 
-/* Commands are noted from the first one on: whoever draws a position sees it. */
+/* Commands are noted from the first one on: whoever draws a position sees it.  The trace
+ * has its name last: a recording that does not begin takes nothing's place. */
 static enum quire_status install(struct quire_recording *recording,
+                                 struct quire_target *target,
                                  struct quire_refusal *refusal)
 {
 	struct quire_runtime *rt = recording->runtime;
@@ -327,8 +338,10 @@ static enum quire_status install(struct quire_recording *recording,
 
 	pthread_mutex_lock(&commands->lock);
 	status = check_unused(rt, refusal);
-	if (status == QUIRE_OK)
-		status = start_thread(recording, refusal);
+	if (status != QUIRE_OK && recording->path != NULL)
+		quire_target_discard(target);
+	else if (recording->path != NULL)
+		status = quire_target_commit(target, refusal);
 	if (status == QUIRE_OK) {
 		commands->clock = &rt->config.hooks;
 		/* Pairs with the acquire in quire_recording_of. */
@@ -338,12 +351,57 @@ static enum quire_status install(struct quire_recording *recording,
 	return status;
 }
 
+/* Files and thread, or nothing. */
+static enum quire_status start(struct quire_recording *recording,
+                               const struct quire_record_config *config,
+                               struct quire_refusal *refusal)
+{
+	struct quire_target target;
+	enum quire_status status = open_files(recording, config, &target, refusal);
+
+	if (status != QUIRE_OK)
+		goto undo_files;
+	status = start_thread(recording, refusal);
+	if (status != QUIRE_OK)
+		goto undo_target;
+	status = install(recording, &target, refusal);
+	if (status != QUIRE_OK)
+		join(recording); /* which closes the files */
+	return status;
+
+undo_target:
+	if (recording->path != NULL)
+		quire_target_discard(&target);
+undo_files:
+	discard_files(recording);
+	return status;
+}
+
+/* A pipe that nobody reads is a write that failed, here as on the recording's thread, and
+ * not the end of the process. */
+static enum quire_status start_without_signal(struct quire_recording *recording,
+                                              const struct quire_record_config *config,
+                                              struct quire_refusal *refusal)
+{
+	const struct timespec no_time = {.tv_sec = 0};
+	sigset_t broken_pipe, pending, before;
+	enum quire_status status;
+
+	sigemptyset(&broken_pipe);
+	sigaddset(&broken_pipe, SIGPIPE);
+	sigpending(&pending);
+	pthread_sigmask(SIG_BLOCK, &broken_pipe, &before);
+	status = start(recording, config, refusal);
+	if (!sigismember(&pending, SIGPIPE))
+		(void)sigtimedwait(&broken_pipe, NULL, &no_time);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return status;
+}
+
 static enum quire_status begin(struct quire_recording *recording,
                                const struct quire_record_config *config,
                                struct quire_refusal *refusal)
 {
-	enum quire_status status;
-
 	recording->config = *config;
 	recording->path = config->path == NULL ? NULL : strdup(config->path);
 	recording->config.path = recording->config.timeline = recording->config.source =
@@ -359,12 +417,7 @@ static enum quire_status begin(struct quire_recording *recording,
 	    (config->path != NULL && recording->path == NULL))
 		return quire_refuse_what(refusal, QUIRE_NO_MEMORY,
 		                         "buffer_bytes, rows_max, num_pages");
-	status = open_files(recording, config, refusal);
-	if (status == QUIRE_OK)
-		status = install(recording, refusal);
-	if (status != QUIRE_OK)
-		discard_files(recording);
-	return status;
+	return start_without_signal(recording, config, refusal);
 }
 
 enum quire_status quire_runtime_record_to(struct quire_runtime *rt,
@@ -409,7 +462,7 @@ enum quire_status quire_runtime_record_status(struct quire_runtime *rt,
 	pthread_mutex_unlock(&recording->lock);
 	/* The thread, which will say so, may be in a write.  Relaxed: before `active`. */
 	if (status_out->refusal.status == QUIRE_OK &&
-	    atomic_load_explicit(&recording->is_overrun, memory_order_relaxed))
+	    atomic_load_explicit(&recording->overrun, memory_order_relaxed))
 		status_out->refusal = quire_record_full(recording, 0);
 	status_out->commands = (int64_t)quire_counted(&recording->commands);
 	status_out->left_out = (int64_t)quire_counted(&recording->left_out);
@@ -421,17 +474,6 @@ enum quire_status quire_runtime_record_status(struct quire_runtime *rt,
 		&recording->notes.tail, memory_order_relaxed);
 	status_out->wait_ns = (int64_t)quire_counted(&rt->planner.record_wait_ns);
 	return QUIRE_OK;
-}
-
-static void join(struct quire_recording *recording)
-{
-	/* Pair with the acquires in look: whichever it sees first, it sees what was noted
-	 * before this call. */
-	atomic_store_explicit(&recording->active, false, memory_order_release);
-	atomic_store_explicit(&recording->ends, true, memory_order_release);
-	quire_wake_all(&recording->wake);
-	quire_wake_all(&recording->runtime->planner_wake);
-	pthread_join(recording->thread, NULL);
 }
 
 enum quire_status quire_runtime_record_end(struct quire_runtime *rt,

@@ -26,10 +26,11 @@ struct quire_event_head {
 	uint32_t kind;
 };
 
-/* What the pool is in numbers; with a timeline. */
+/* What the pool is in numbers, and what the command took of it; with a timeline. */
 struct quire_event_numbers {
 	int64_t free;
 	int64_t owned;
+	int64_t taken;
 };
 
 /* The lists of a step, and how long they are. */

@@ -25,8 +25,8 @@
  *   done_step  thread, release -> planner, acquire: the cells up to it are read.  The
  *              executor, who writes them, has the step from the planner (entries.tail),
  *              so it is behind that acquire.
- *   ends, active, is_overrun
- *              who ends it stores them with release, is_overrun before one, and wakes the
+ *   ends, active, overrun
+ *              who ends it stores them with release, overrun before one, and wakes the
  *              thread, which loads them before it looks: what was noted before the end
  *              is in the last look.  The planner and the executor load `active` relaxed:
  *              one event or cell too many is written where nobody looks any more, and
@@ -69,6 +69,13 @@ struct quire_record_running {
 
 /* ------------------------------------------------------------------ the recording */
 
+/* What there was no room in. */
+enum quire_overrun {
+	QUIRE_OVERRUN_NONE,
+	QUIRE_OVERRUN_BYTES,
+	QUIRE_OVERRUN_STEPS,
+};
+
 /* What the planner alone writes. */
 struct quire_record_notes {
 	char *ring; /* [mask + 1] bytes */
@@ -78,7 +85,7 @@ struct quire_record_notes {
 	uint64_t event_max; /* bytes of the largest event and of what goes with it */
 	struct quire_event_row *rows; /* [rows_max]: of the newest step */
 	int32_t num_rows;
-	uint64_t step_bytes; /* of its event */
+	uint64_t step_bytes;                              /* of its event */
 	quire_counter newest_step;                        /* noted */
 	_Alignas(QUIRE_CACHE_LINE) _Atomic uint64_t tail; /* stored with release */
 };
@@ -92,9 +99,10 @@ struct quire_recording {
 	_Atomic uint64_t done_step;
 	_Atomic bool is_waiting; /* the planner waits for room; stored with release */
 	_Atomic bool active;     /* events are noted; once false it stays so */
-	_Atomic bool is_overrun; /* that is because there was no room; before `active` */
-	_Atomic bool ends;       /* the program wants it to end; stored with release */
-	struct quire_wake wake;  /* the thread's */
+	/* enum quire_overrun: why that is so, where the planner ended it; before `active` */
+	_Atomic int overrun;
+	_Atomic bool ends;      /* the program wants it to end; stored with release */
+	struct quire_wake wake; /* the thread's */
 	struct quire_runtime *runtime;
 	struct quire_record_config config; /* without its texts */
 	char *path;                        /* NULL: none */
@@ -130,9 +138,9 @@ struct quire_recording {
 	struct quire_fork *forks;                         /* [2 * QUIRE_FORKS_MAX] */
 };
 
-/* Is there room for the largest event, and a cell for the next step?  @head: events
- * before it are not needed. */
-bool quire_record_fits(struct quire_recording *recording, uint64_t head);
+/* What is too full for the largest event and the next step; @head: events before it are
+ * not needed. */
+enum quire_overrun quire_record_overrun(struct quire_recording *recording, uint64_t head);
 
 /* Is there room for whatever the planner does next?  It asks before each command; what
  * it hears of fates has a margin.  False: it has to wait.  Planner only. */
@@ -171,8 +179,8 @@ void quire_record_destroy(struct quire_runtime *runtime);
 /* What the thread runs; @recording: all of it is made. */
 void *quire_record_main(void *recording);
 
-/* What a full buffer is refused with; @ticket: of the step whose open fate keeps it so,
- * 0: that is not why. */
+/* What a recording without room is refused with; @ticket: of the step whose open fate
+ * keeps it so, 0: that is not why. */
 struct quire_refusal quire_record_full(const struct quire_recording *recording,
                                        uint64_t ticket);
 

@@ -140,14 +140,15 @@ static void fill_segments(struct quire_recording *recording,
 		uint32_t span_label =
 			event->is_uniform ? event->span_label : from.span_label[i];
 
-		fill_segment(recording, continued + i,
-		             &(struct quire_segment_in){
-				     .request = event->is_wide
-		                                        ? ((const uint64_t *)from.request)[i]
-		                                        : ((const uint32_t *)from.request)[i],
-				     .label = (int32_t)(span_label % QUIRE_LABELS_MAX),
-				     .span = (int32_t)(span_label / QUIRE_LABELS_MAX),
-				     .at = from.at[i]});
+		fill_segment(
+			recording, continued + i,
+			&(struct quire_segment_in){
+				.request = event->is_wide
+		                                   ? ((const uint64_t *)from.request)[i]
+		                                   : ((const uint32_t *)from.request)[i],
+				.label = (int32_t)(span_label % QUIRE_LABELS_MAX),
+				.span = (int32_t)(span_label / QUIRE_LABELS_MAX),
+				.at = from.at[i]});
 	}
 }
 
@@ -381,18 +382,19 @@ static void look_at_retired(struct quire_recording *recording)
 		recording->first_running++;
 		recording->num_running--;
 		recording->is_dirty = true;
-		/* Pairs with the acquire in quire_record_fits. */
+		/* Pairs with the acquire in quire_record_overrun. */
 		atomic_store_explicit(&recording->done_step, running->step,
 		                      memory_order_release);
 	}
 }
 
-/* The step's line is written; with a timeline its cell is still needed. */
+/* The step's line is written; with a timeline its cell is needed until it has retired,
+ * and those before it may not be needed any more: a look may be a long one. */
 static void end_step(struct quire_recording *recording,
                      const struct quire_event_command *event)
 {
 	if (recording->timeline == NULL) {
-		/* Pairs with the acquire in quire_record_fits. */
+		/* Pairs with the acquire in quire_record_overrun. */
 		atomic_store_explicit(&recording->done_step, event->step,
 		                      memory_order_release);
 		return;
@@ -400,6 +402,7 @@ static void end_step(struct quire_recording *recording,
 	recording->running[(recording->first_running + recording->num_running++) %
 	                   QUIRE_RECORD_STEPS] = (struct quire_record_running){
 		.ticket = event->ticket, .step = event->step};
+	look_at_retired(recording);
 }
 
 /* ------------------------------------------------------------------ one look */
@@ -439,6 +442,7 @@ static enum quire_status write_event(struct quire_recording *recording,
 	return QUIRE_OK;
 }
 
+/* What comes meanwhile is for the next look: between them is the flush. */
 enum quire_status quire_record_look(struct quire_recording *recording,
                                     struct quire_refusal *refusal)
 {
@@ -456,8 +460,6 @@ enum quire_status quire_record_look(struct quire_recording *recording,
 		head += event->bytes;
 		/* Pairs with the acquire in the planner: it has been read. */
 		atomic_store_explicit(&recording->head, head, memory_order_release);
-		if (head == recording->seen)
-			look_at_new(recording);
 	}
 	if (recording->timeline != NULL)
 		look_at_retired(recording);

@@ -45,17 +45,27 @@ static void fail_trace(struct quire_recording *recording,
 struct quire_refusal quire_record_full(const struct quire_recording *recording,
                                        uint64_t ticket)
 {
-	return (struct quire_refusal){
+	struct quire_refusal refusal = {
 		.status = QUIRE_LIMIT,
-		.what = ticket != 0 ? "buffer_bytes: the buffer of a recording, behind a "
-	                              "speculative step whose fate is open"
-	                            : "buffer_bytes: the buffer of a recording, or 4096 "
-	                              "steps not written yet",
+		.what = "buffer_bytes: the recording's buffer is full (make it larger, "
+			"or set waits)",
 		.index = -1,
 		.got = (int64_t)recording->notes.mask + 1,
-		.expected = (int64_t)recording->notes.mask + 1,
 		.ticket = ticket,
 	};
+
+	if (ticket != 0) {
+		refusal.what = "buffer_bytes: the recording's buffer is full behind a "
+			       "speculative step whose fate is open (decide it sooner, "
+			       "or make the buffer larger)";
+	} else if (atomic_load_explicit(&recording->overrun, memory_order_relaxed) ==
+	           QUIRE_OVERRUN_STEPS) {
+		refusal.what = "waits: too many steps are planned and not on record yet "
+			       "(set it, and the planner waits)";
+		refusal.got = QUIRE_RECORD_STEPS;
+	}
+	refusal.expected = refusal.got;
+	return refusal;
 }
 
 static void fail_full(struct quire_recording *recording)
@@ -75,7 +85,7 @@ static void answer_planner(struct quire_recording *recording)
 	/* Pairs with the release in is_over. */
 	if (!atomic_load_explicit(&recording->is_waiting, memory_order_acquire))
 		return;
-	if (quire_record_fits(recording, head)) {
+	if (quire_record_overrun(recording, head) == QUIRE_OVERRUN_NONE) {
 		atomic_store_explicit(&recording->is_waiting, false,
 		                      memory_order_relaxed);
 		quire_wake_all(&recording->runtime->planner_wake);
@@ -149,11 +159,13 @@ static bool look(struct quire_recording *recording)
 	bool active = atomic_load_explicit(&recording->active, memory_order_acquire);
 	struct quire_refusal refusal;
 
-	if (quire_record_look(recording, &refusal) != QUIRE_OK)
+	if (quire_record_look(recording, &refusal) != QUIRE_OK) {
 		fail_trace(recording, &refusal);
+		return false; /* another look would tell the timeline the same again */
+	}
 	answer_planner(recording);
 	/* Relaxed: stored before `active`. */
-	if (!active && atomic_load_explicit(&recording->is_overrun, memory_order_relaxed))
+	if (!active && atomic_load_explicit(&recording->overrun, memory_order_relaxed))
 		fail_full(recording);
 	return !ends && active;
 }

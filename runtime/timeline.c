@@ -180,9 +180,9 @@ void quire_timeline_command(struct quire_timeline *timeline,
 	put_slice(timeline, LANE_PLANNER, command->started_ns, command->decided_ns);
 	put(timeline,
 	    ",\"cat\":\"planner\",\"name\":\"%s %" PRIu64
-	    "\",\"args\":{\"status\":\"%s\",\"rows\":%d,\"pages\":%d}}",
+	    "\",\"args\":{\"status\":\"%s\",\"rows\":%d,\"pages\":%" PRId64 "}}",
 	    name, command->ticket, quire_status_name(status),
-	    (int)command->counts.segments, (int)command->counts.pages);
+	    (int)command->counts.segments, command->numbers.taken);
 	put_counters(timeline, command, num_pages);
 	if (command->step != 0 && status == QUIRE_OK)
 		put_flow(timeline, "s", LANE_PLANNER, command->started_ns,
@@ -231,7 +231,16 @@ static enum quire_status refuse_failure(const struct quire_timeline *timeline, i
 	                   timeline->path);
 }
 
-/* It has its name from the start, as a trace. */
+static void put_beginning(struct quire_timeline *timeline)
+{
+	put(timeline, "[{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":"
+	              "{\"name\":\"quire\"}}");
+	put_lane(timeline, LANE_PLANNER, "planner");
+	put_lane(timeline, LANE_EXECUTOR, "executor");
+	put_lane(timeline, LANE_DEVICE, "device");
+}
+
+/* It begins before it has its name, and has that from the start, as a trace. */
 static enum quire_status open_file(struct quire_timeline *timeline,
                                    struct quire_refusal *refusal_out)
 {
@@ -240,12 +249,14 @@ static enum quire_status open_file(struct quire_timeline *timeline,
 
 	QUIRE_TRY(quire_target_open(&target, timeline->path, refusal_out));
 	timeline->fd = fcntl(target.fd, F_DUPFD_CLOEXEC, 0);
-	if (timeline->fd < 0) {
-		status = refuse_failure(timeline, errno, refusal_out);
-		quire_target_discard(&target);
-		return status;
-	}
-	return quire_target_commit(&target, refusal_out);
+	if (timeline->fd < 0)
+		timeline->error = errno;
+	put_beginning(timeline);
+	status = quire_timeline_flush(timeline, refusal_out);
+	if (status == QUIRE_OK)
+		return quire_target_commit(&target, refusal_out);
+	quire_target_discard(&target);
+	return status;
 }
 
 static void end_memory(struct quire_timeline *timeline)
@@ -276,11 +287,6 @@ enum quire_status quire_timeline_create(const char *path, int64_t start_ns,
 		end_memory(timeline);
 		return status;
 	}
-	put(timeline, "[{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":"
-	              "{\"name\":\"quire\"}}");
-	put_lane(timeline, LANE_PLANNER, "planner");
-	put_lane(timeline, LANE_EXECUTOR, "executor");
-	put_lane(timeline, LANE_DEVICE, "device");
 	*timeline_out = timeline;
 	return QUIRE_OK;
 }

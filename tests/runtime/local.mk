@@ -167,9 +167,16 @@ TESTS += %D%/test_record
 check_PROGRAMS += %D%/test_record_limits
 TESTS += %D%/test_record_limits
 %C%_test_record_limits_SOURCES = %D%/test_record_limits.c %D%/recorded.h \
-	%D%/directed.h %D%/fixture.h
+	%D%/recorded_run.h %D%/directed.h %D%/fixture.h
 %C%_test_record_limits_LDADD = $(TEST_LIBS)
 %C%_test_record_limits_CFLAGS = $(TEST_CFLAGS)
+
+check_PROGRAMS += %D%/test_record_files
+TESTS += %D%/test_record_files
+%C%_test_record_files_SOURCES = %D%/test_record_files.c %D%/recorded.h \
+	%D%/recorded_run.h %D%/directed.h %D%/fixture.h
+%C%_test_record_files_LDADD = $(TEST_LIBS)
+%C%_test_record_files_CFLAGS = $(TEST_CFLAGS)
 
 check_PROGRAMS += %D%/print_timeline
 %C%_print_timeline_SOURCES = %D%/print_timeline.c %D%/fixture.h

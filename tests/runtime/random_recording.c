@@ -3,7 +3,8 @@
  * random_recording SEED TRACE TIMELINE - a recording of clients that speculate, fork and
  * give wrong commands, of a runtime of random limits whose callbacks may fail and that may
  * be shut down, with a random buffer; it may end before its runtime does.  What is recorded
- * of a step is what the step's own function was told.  Prints what it was.
+ * of a step are the rows that it was given with, and what its own function was told.
+ * Prints what it was.
  */
 #include "config.h"
 
@@ -20,6 +21,7 @@
 #define CLIENTS_MAX 6
 #define TICKETS_MAX (1 << 20) /* a promote of nothing draws one, too */
 #define DRAFTS      8
+#define ROWS_MAX    3
 
 /* What a step's function was told. */
 struct told {
@@ -28,6 +30,8 @@ struct told {
 	int64_t detail;
 	uint64_t digest;
 	int32_t pages;
+	int32_t num_rows; /* what it was given with; its client's until that has ended */
+	struct quire_segment rows[ROWS_MAX];
 };
 
 static struct fixture f;
@@ -90,6 +94,8 @@ struct client {
 	uint64_t dice;
 	uint64_t drafts[DRAFTS];
 	int num_drafts;
+	int32_t num_rows;
+	struct quire_segment rows[ROWS_MAX]; /* of its newest step */
 	pthread_t thread;
 };
 
@@ -127,10 +133,29 @@ static int32_t any(struct client *client, uint64_t n)
 	return (int32_t)roll(&client->dice, n);
 }
 
-static void make_segments(struct client *client, struct quire_segment *segments,
-                          int32_t n)
+/* Those of the step before, where they ended or once more; one of them may be gone. */
+static void go_on(struct client *client)
 {
-	for (int32_t i = 0; i < n; i++)
+	int32_t gone = any(client, 30);
+	bool again = is_rare(client, 4);
+
+	for (int32_t i = 0; i < client->num_rows && !again; i++)
+		if (client->rows[i].at >= 0 && client->rows[i].span > 0)
+			client->rows[i].at += client->rows[i].span;
+	if (client->num_rows > 1 && gone < client->num_rows)
+		client->rows[gone] = client->rows[--client->num_rows];
+}
+
+static void make_segments(struct client *client)
+{
+	struct quire_segment *segments = client->rows;
+
+	if (client->num_rows > 0 && !is_rare(client, 3)) {
+		go_on(client);
+		return;
+	}
+	client->num_rows = 1 + any(client, ROWS_MAX);
+	for (int32_t i = 0; i < client->num_rows; i++)
 		segments[i] = (struct quire_segment){
 			.request = is_rare(client, 6)
 		                           ? 1 + roll(&client->dice, CLIENTS_MAX)
@@ -166,11 +191,9 @@ static enum quire_status give_step(struct client *client)
 {
 	static const struct quire_combined combined = {
 		.name = "both", .labels = labels, .num_labels = 2};
-	struct quire_segment segments[3];
 	struct quire_fork pre[2], post[2];
 	struct quire_step step = {
-		.segments = segments,
-		.num_segments = 1 + any(client, 3),
+		.segments = client->rows,
 		.combined = &combined,
 		.num_combined = is_rare(client, 6),
 		.pre_forks = pre,
@@ -188,10 +211,14 @@ static enum quire_status give_step(struct client *client)
 	enum quire_status status;
 	uint64_t ticket;
 
-	make_segments(client, segments, step.num_segments);
+	make_segments(client);
+	step.num_segments = client->num_rows;
 	status = give(client, &command, &ticket);
 	if (status != QUIRE_OK)
 		return status;
+	must(ticket < TICKETS_MAX);
+	told[ticket].num_rows = client->num_rows;
+	memcpy(told[ticket].rows, client->rows, sizeof(client->rows));
 	if ((step.flags & QUIRE_STEP_SPECULATIVE) != 0)
 		client->drafts[client->num_drafts++ % DRAFTS] = ticket;
 	return QUIRE_OK;
@@ -306,12 +333,32 @@ static void disturb(uint64_t *dice)
 	       quire_status_name(quire_runtime_failure(f.runtime, NULL)));
 }
 
+/* One that a trace has no words for has another in its place: of a request that there is
+ * not. */
+static void compare_rows(const struct quire_trace_record *record)
+{
+	const struct quire_step *step = record->command.step;
+	const struct told *as = &told[record->id];
+
+	if (record->outcome.is_outside && step->segments[0].request == 0)
+		return;
+	must(step->num_segments == as->num_rows);
+	for (int32_t i = 0; i < as->num_rows; i++) {
+		const struct quire_segment *row = &step->segments[i], *to = &as->rows[i];
+
+		must(row->request == to->request && row->span == to->span &&
+		     row->at == to->at);
+		must(strcmp(row->label, to->label == NULL ? "main" : to->label) == 0);
+	}
+}
+
 /* A step that was planned and failed on the device is OK on record. */
 static void compare_step(const struct quire_trace_record *record)
 {
 	const struct quire_trace_outcome *outcome = &record->outcome;
 	const struct told *as = &told[record->id];
 
+	compare_rows(record);
 	must(atomic_load(&as->is_known));
 	if (outcome->status == QUIRE_OK && as->status == QUIRE_CALLBACK)
 		return;

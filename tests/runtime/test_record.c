@@ -321,10 +321,10 @@ static void print_rows(const struct quire_segment *rows, int32_t n, char *text,
 			return;
 		}
 		snprintf(where, sizeof(where), "%d", rows[i].at);
-		at += (size_t)snprintf(
-			text + at, bytes - at, "%s[%llu,\"%s\",%d,%s]", i > 0 ? "," : "",
-			(unsigned long long)rows[i].request, rows[i].label, rows[i].span,
-			rows[i].at < 0 ? "null" : where);
+		at += (size_t)snprintf(text + at, bytes - at, "%s[%llu,\"%s\",%d,%s]",
+		                       i > 0 ? "," : "",
+		                       (unsigned long long)rows[i].request, rows[i].label,
+		                       rows[i].span, rows[i].at < 0 ? "null" : where);
 	}
 	snprintf(text + at, bytes - at, "]");
 }
