@@ -37,8 +37,9 @@ struct quire_request_row {
 	int64_t arrival_ns;    /* after the first row's, never before the row above */
 	int64_t input_tokens;  /* prompt */
 	int64_t output_tokens; /* generated */
-	/* Names of the prompt, ceil(input_tokens / prefix.tokens) of them, or none; lent
-	 * until the next row is asked for. */
+	/* Names of the prompt, one for each prefix.tokens of input_tokens, or none; lent
+	 * until the next row is asked for.  A part of a block at the end has one, too, but
+	 * not in a session, where a prompt may go on behind its names. */
 	struct quire_trace_prefix prefix;
 };
 
@@ -92,9 +93,9 @@ QUIRE_API void quire_requests_close(struct quire_requests *requests);
  * last token, that block's place in the prompt and its number of tokens, and j: so whole
  * pages of a part block are shared only by prompts that end where the other does.  A page
  * is taken when no request alive has one of its name, and goes back with the last one.
- * A prompt without prefix keys shares nothing.  A page is repeated when any request
- * before, alive or not, had one of its name: what a cache that forgets nothing would
- * find.
+ * A prompt without prefix keys shares nothing, nor do the pages whose last token lies
+ * behind its last key.  A page is repeated when any request before, alive or not, had one
+ * of its name: what a cache that forgets nothing would find.
  */
 struct quire_ideal;
 
