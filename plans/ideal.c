@@ -246,16 +246,17 @@ static struct served *make_served(struct quire_ideal *ideal,
 	return NULL;
 }
 
-/* Is there a key for every block of the prompt, or none? */
+/* Is there a key for every block of the prompt, or for every whole one, or none? */
 static bool prefix_is_sound(const struct quire_request_row *row)
 {
 	const struct quire_trace_prefix *prefix = &row->prefix;
+	int64_t tokens = prefix->tokens, input = row->input_tokens;
 
-	if (prefix->tokens == 0)
+	if (tokens == 0)
 		return prefix->num_keys == 0;
-	return prefix->tokens > 0 && prefix->tokens <= QUIRE_SEQ_TOKENS_MAX &&
-	       prefix->num_keys ==
-	               (row->input_tokens + prefix->tokens - 1) / prefix->tokens;
+	return tokens > 0 && tokens <= QUIRE_SEQ_TOKENS_MAX &&
+	       (prefix->num_keys == input / tokens ||
+	        prefix->num_keys == (input + tokens - 1) / tokens);
 }
 
 /* Times must not overflow: what quire_requests_next answers is far inside. */

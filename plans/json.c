@@ -133,9 +133,9 @@ static void name_value(const struct quire_json_value *value, char *name)
 		snprintf(name, NAME_BYTES, "%s", words[value->type]);
 }
 
-static enum quire_status refuse_value(const struct quire_json *json,
-                                      const struct quire_json_value *value,
-                                      const struct quire_place *place, const char *right)
+enum quire_status quire_json_refuse(const struct quire_json *json,
+                                    const struct quire_json_value *value,
+                                    const struct quire_place *place, const char *right)
 {
 	char name[NAME_BYTES], got[NAME_BYTES];
 
@@ -152,7 +152,7 @@ void quire_json_refuse_int(const struct quire_json *json,
 	char right[NAME_BYTES];
 
 	snprintf(right, sizeof(right), "an integer %" PRId64 "..%" PRId64, min, max);
-	refuse_value(json, value, place, right);
+	quire_json_refuse(json, value, place, right);
 	if (quire_json_is(value, QUIRE_JSON_INTEGER) && json->refusal_out != NULL) {
 		json->refusal_out->expected = value->integer < min ? min : max;
 		json->refusal_out->got = value->integer;
@@ -165,7 +165,7 @@ enum quire_status quire_json_bool(const struct quire_json *json,
 {
 	if (!quire_json_is(value, QUIRE_JSON_TRUE) &&
 	    !quire_json_is(value, QUIRE_JSON_FALSE))
-		return refuse_value(json, value, place, "true or false");
+		return quire_json_refuse(json, value, place, "true or false");
 	*out = value->type == QUIRE_JSON_TRUE;
 	return QUIRE_OK;
 }
@@ -185,7 +185,7 @@ enum quire_status quire_json_string(const struct quire_json *json,
 	}
 	snprintf(right, sizeof(right), "a string of 1..%zu bytes%s", bytes_max,
 	         zero ? ", none of them zero" : "");
-	return refuse_value(json, value, place, right);
+	return quire_json_refuse(json, value, place, right);
 }
 
 enum quire_status quire_json_array(const struct quire_json *json,
@@ -194,7 +194,7 @@ enum quire_status quire_json_array(const struct quire_json *json,
 {
 	return quire_json_is(value, QUIRE_JSON_ARRAY)
 	               ? QUIRE_OK
-	               : refuse_value(json, value, place, "an array");
+	               : quire_json_refuse(json, value, place, "an array");
 }
 
 enum quire_status quire_json_object(const struct quire_json *json,
@@ -203,7 +203,7 @@ enum quire_status quire_json_object(const struct quire_json *json,
 {
 	return quire_json_is(value, QUIRE_JSON_OBJECT)
 	               ? QUIRE_OK
-	               : refuse_value(json, value, place, "an object");
+	               : quire_json_refuse(json, value, place, "an object");
 }
 
 enum quire_status quire_json_room(const struct quire_json *json,

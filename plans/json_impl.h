@@ -163,6 +163,16 @@ quire_json_get(const struct quire_json_value *object, const char *name)
 	return NULL;
 }
 
+/*
+ * quire_json_refuse - @value is not what it must be
+ * @value:   NULL: the field is missing
+ * @right:   what it must be, in words
+ * Returns:  QUIRE_FORMAT {what, line}.
+ */
+enum quire_status quire_json_refuse(const struct quire_json *json,
+                                    const struct quire_json_value *value,
+                                    const struct quire_place *place, const char *right);
+
 /* quire_json_refuse_int - fills what quire_json_int refuses with */
 void quire_json_refuse_int(const struct quire_json *json,
                            const struct quire_json_value *value,

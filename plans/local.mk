@@ -29,6 +29,7 @@ libquire_core_la_SOURCES += \
 	%D%/requests.c \
 	%D%/requests_csv.c \
 	%D%/requests_impl.h \
+	%D%/requests_session.c \
 	%D%/target.c \
 	%D%/target_impl.h \
 	%D%/trace.c \

@@ -21,20 +21,39 @@
 struct quire_requests {
 	struct quire_lines lines;
 	struct quire_line line; /* the last one */
-	bool unread;            /* it is a row that nobody was given yet */
+	bool unread;            /* `json` is a row that nobody was given yet */
 	bool is_json;
-	struct quire_csv csv;            /* of what is not JSON */
-	int64_t num_rows;                /* so far */
-	int64_t first_ns;                /* absolute time of the first row */
-	int64_t last_ns;                 /* ... and of the last */
+	bool is_session;      /* JSON that is one, not Mooncake's */
+	struct quire_csv csv; /* of what is not JSON */
+	int64_t num_rows;     /* so far */
+	int64_t first_ns;     /* absolute time of the first row */
+	int64_t last_ns;      /* ... and of the last */
 	struct quire_json json;
-	struct quire_json_list keys; /* of the last row */
-	enum quire_status ended; /* not QUIRE_OK: what every further read answers */
+	struct quire_session session; /* when is_session */
+	struct quire_json_list keys;  /* of the last row */
+	enum quire_status ended;      /* not QUIRE_OK: what every further read answers */
 	struct quire_refusal refusal;
 	char text[QUIRE_FAULT_BYTES];
 };
 
-/* The first line tells the format; JSON's is a row already. */
+/* The first line of JSON: a row already, or a whole session. */
+static enum quire_status read_object(struct quire_requests *requests,
+                                     struct quire_refusal *refusal_out)
+{
+	struct quire_json *json = &requests->json;
+
+	if (memmem(requests->line.text, requests->line.length, "\"quire\"", 7) != NULL)
+		return quire_fault(refusal_out, QUIRE_INVALID, 1,
+		                   "a plan trace, not a request trace");
+	QUIRE_TRY(quire_json_parse(json, &requests->lines, &requests->line, refusal_out));
+	requests->is_session = quire_json_get(json->root, "timestamp") == NULL &&
+	                       quire_json_get(json->root, "requests") != NULL;
+	requests->unread = !requests->is_session;
+	return requests->is_session ? quire_session_load(&requests->session, json)
+	                            : QUIRE_OK;
+}
+
+/* The first line tells the format. */
 static enum quire_status read_format(struct quire_requests *requests,
                                      struct quire_refusal *refusal_out)
 {
@@ -47,20 +66,26 @@ static enum quire_status read_format(struct quire_requests *requests,
 	if (status != QUIRE_OK)
 		return status;
 	requests->is_json = line->length > 0 && line->text[0] == '{';
-	requests->unread = requests->is_json;
-	if (requests->is_json && memmem(line->text, line->length, "\"quire\"", 7) != NULL)
-		return quire_fault(refusal_out, QUIRE_INVALID, 1,
-		                   "a plan trace, not a request trace");
-	if (!requests->is_json && !quire_csv_header(&requests->csv, line))
+	if (requests->is_json)
+		return read_object(requests, refusal_out);
+	if (!quire_csv_header(&requests->csv, line))
 		return quire_fault(refusal_out, QUIRE_FORMAT, 1,
 		                   "not a request trace: the first line must be a JSON "
-		                   "object (Mooncake) or " QUIRE_CSV_HEADERS);
+		                   "object (Mooncake, or a session) "
+		                   "or " QUIRE_CSV_HEADERS);
 	if (requests->csv.twice != NULL)
 		return quire_fault(refusal_out, QUIRE_FORMAT, 1,
 		                   "the first line must name the column %s once, it does "
 		                   "so twice",
 		                   requests->csv.twice);
 	return QUIRE_OK;
+}
+
+static void free_json(struct quire_requests *requests)
+{
+	quire_json_free(&requests->json);
+	free(requests->session.turns.items);
+	free(requests->keys.items);
 }
 
 enum quire_status quire_requests_open(const char *path,
@@ -83,6 +108,7 @@ enum quire_status quire_requests_open(const char *path,
 	return QUIRE_OK;
 
 undo_lines:
+	free_json(requests);
 	quire_lines_close(&requests->lines);
 undo_requests:
 	free(requests);
@@ -91,10 +117,12 @@ undo_requests:
 
 const char *quire_requests_format(const struct quire_requests *requests)
 {
+	if (requests->is_session)
+		return "session";
 	return requests->is_json ? "mooncake" : requests->csv.format->name;
 }
 
-/* All there is of JSON: the fields of a row.  Without hash_ids the prefix stays empty. */
+/* All there is of a Mooncake row.  Without hash_ids the prefix stays empty. */
 static enum quire_status parse_fields(struct quire_requests *requests,
                                       const struct quire_json *json, int64_t *ms_out,
                                       struct quire_request_row *row)
@@ -147,34 +175,88 @@ static enum quire_status check_prefix(const struct quire_requests *requests,
 	return QUIRE_OK;
 }
 
+/* The line that holds the next row. */
+static enum quire_status next_line(struct quire_requests *requests,
+                                   struct quire_refusal *refusal_out)
+{
+	enum quire_status status =
+		quire_lines_next(&requests->lines, &requests->line, refusal_out);
+
+	if (status == QUIRE_END && requests->num_rows == 0)
+		return quire_fault(refusal_out, QUIRE_FORMAT, requests->lines.line,
+		                   "must be followed by at least one row");
+	return status;
+}
+
+/* ... as an object; the first one was parsed for its format. */
+static enum quire_status next_object(struct quire_requests *requests,
+                                     struct quire_refusal *refusal_out)
+{
+	struct quire_json *json = &requests->json;
+
+	if (requests->unread) {
+		requests->unread = false;
+		json->refusal_out = refusal_out;
+		return QUIRE_OK;
+	}
+	QUIRE_TRY(next_line(requests, refusal_out));
+	return quire_json_parse(json, &requests->lines, &requests->line, refusal_out);
+}
+
 static enum quire_status parse_mooncake(struct quire_requests *requests, int64_t *ns_out,
                                         struct quire_request_row *row,
                                         struct quire_refusal *refusal_out)
 {
 	int64_t milliseconds = 0;
 
-	QUIRE_TRY(quire_json_parse(&requests->json, &requests->lines, &requests->line,
-	                           refusal_out));
+	QUIRE_TRY(next_object(requests, refusal_out));
 	QUIRE_TRY(parse_fields(requests, &requests->json, &milliseconds, row));
 	*ns_out = milliseconds * (QUIRE_SECOND_NS / 1000);
 	return check_prefix(requests, row, refusal_out);
 }
 
-/* The line that holds the next row. */
-static enum quire_status next_line(struct quire_requests *requests,
-                                   struct quire_refusal *refusal_out)
+/* Behind the last turn: was all of the session right, and does nothing follow? */
+static enum quire_status end_session(struct quire_requests *requests,
+                                     struct quire_refusal *refusal_out)
+{
+	struct quire_line *line = &requests->line;
+
+	QUIRE_TRY(quire_json_finish(&requests->json));
+	for (;;) {
+		QUIRE_TRY(quire_lines_next(&requests->lines, line, refusal_out));
+		for (size_t i = 0; i < line->length; i++) {
+			if (memchr(" \t\r", line->text[i], 3) == NULL)
+				return quire_fault(
+					refusal_out, QUIRE_FORMAT, requests->lines.line,
+					"must be blank: a session is one line, and "
+					"another one is another file");
+		}
+	}
+}
+
+static enum quire_status parse_turn(struct quire_requests *requests, int64_t *ns_out,
+                                    struct quire_request_row *row,
+                                    struct quire_refusal *refusal_out)
 {
 	enum quire_status status;
 
-	if (requests->unread) {
-		requests->unread = false;
-		return QUIRE_OK;
-	}
-	status = quire_lines_next(&requests->lines, &requests->line, refusal_out);
-	if (status == QUIRE_END && requests->num_rows == 0)
-		return quire_fault(refusal_out, QUIRE_FORMAT, requests->lines.line,
-		                   "must be followed by at least one row");
-	return status;
+	requests->json.refusal_out = refusal_out;
+	status = quire_session_next(&requests->session, &requests->json, &requests->keys,
+	                            ns_out, row);
+	return status == QUIRE_END ? end_session(requests, refusal_out) : status;
+}
+
+static enum quire_status parse_row(struct quire_requests *requests, int64_t *ns_out,
+                                   struct quire_request_row *row,
+                                   struct quire_refusal *refusal_out)
+{
+	if (requests->is_session)
+		return parse_turn(requests, ns_out, row, refusal_out);
+	if (requests->is_json)
+		return parse_mooncake(requests, ns_out, row, refusal_out);
+	QUIRE_TRY(next_line(requests, refusal_out));
+	return quire_csv_row(&requests->csv, &requests->line, requests->lines.line,
+	                     ns_out, row, refusal_out);
 }
 
 static enum quire_status next_row(struct quire_requests *requests,
@@ -184,12 +266,7 @@ static enum quire_status next_row(struct quire_requests *requests,
 	int64_t ns = 0;
 
 	*row = (struct quire_request_row){.input_tokens = 0};
-	QUIRE_TRY(next_line(requests, refusal_out));
-	if (requests->is_json)
-		QUIRE_TRY(parse_mooncake(requests, &ns, row, refusal_out));
-	else
-		QUIRE_TRY(quire_csv_row(&requests->csv, &requests->line,
-		                        requests->lines.line, &ns, row, refusal_out));
+	QUIRE_TRY(parse_row(requests, &ns, row, refusal_out));
 	if (requests->num_rows == 0)
 		requests->first_ns = ns;
 	else if (ns < requests->last_ns)
@@ -237,7 +314,6 @@ void quire_requests_close(struct quire_requests *requests)
 	if (requests == NULL)
 		return;
 	quire_lines_close(&requests->lines);
-	quire_json_free(&requests->json);
-	free(requests->keys.items);
+	free_json(requests);
 	free(requests);
 }

@@ -223,6 +223,13 @@ static bool take_seconds(struct cursor *cursor, int64_t *ns_out)
 	return true;
 }
 
+bool quire_request_seconds(const char *text, size_t size, int64_t *ns_out)
+{
+	struct cursor cursor = {text, text + size};
+
+	return take_seconds(&cursor, ns_out) && cursor.at == cursor.end;
+}
+
 /* Where refusals of a row go. */
 struct fault_place {
 	int64_t line;
@@ -250,9 +257,8 @@ static enum quire_status parse_time(const struct quire_csv_format *format,
 	if (taken && cursor.at == cursor.end)
 		return QUIRE_OK;
 	return refuse_field(place, format->time,
-	                    format->dated
-	                            ? "YYYY-MM-DD HH:MM:SS[.fraction] of 1970..2199"
-	                            : "seconds of 230 years at most, digits[.digits]",
+	                    format->dated ? "YYYY-MM-DD HH:MM:SS[.fraction] of 1970..2199"
+	                                  : QUIRE_REQUEST_SECONDS,
 	                    field);
 }
 

@@ -2,14 +2,17 @@
 #ifndef QUIRE_PLANS_REQUESTS_IMPL_H
 #define QUIRE_PLANS_REQUESTS_IMPL_H
 /*
- * Request traces in CSV: which columns they have, and what a row says.
+ * Request traces in CSV: which columns they have, and what a row says.  Sessions of coding
+ * agents: one JSON object, whose turns are the rows.
  */
+#include "plans/json_impl.h"
 #include "plans/lines_impl.h"
 
 #include <quire/plans/requests.h>
 #include <quire/runtime/status.h>
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define QUIRE_SECOND_NS INT64_C(1000000000)
@@ -17,6 +20,16 @@
 /* Seconds of a time: of about 230 years, whose nanoseconds, and what a request adds to
  * them, fit in 63 bits. */
 #define QUIRE_REQUEST_SECONDS_MAX (INT64_C(230) * 366 * 24 * 3600)
+
+/* What quire_request_seconds takes, for a refusal. */
+#define QUIRE_REQUEST_SECONDS "seconds of 230 years at most, digits[.digits]"
+
+/*
+ * quire_request_seconds - "4.314579" in nanoseconds; digits beyond them are cut off
+ * @text:    borrowed; of @size bytes
+ * Returns:  false: it is not QUIRE_REQUEST_SECONDS.
+ */
+bool quire_request_seconds(const char *text, size_t size, int64_t *ns_out);
 
 /* One format: its name and those of its columns. */
 struct quire_csv_format {
@@ -61,5 +74,36 @@ QUIRE_MUST_CHECK enum quire_status quire_csv_row(const struct quire_csv *csv,
                                                  int64_t number, int64_t *ns_out,
                                                  struct quire_request_row *row,
                                                  struct quire_refusal *refusal_out);
+
+/* A session that was read; zeroed before, and turns.items is to be freed. */
+struct quire_session {
+	int64_t block_tokens;         /* that one of hash_ids names */
+	struct quire_json_list turns; /* in the order of arrival */
+	int64_t num_turns;
+	int64_t next; /* the turn to hand out */
+};
+
+/*
+ * quire_session_load - find and sort the turns of a session
+ * @json:    borrowed; its line is the session, and stays until the last turn
+ * Returns:  QUIRE_OK; QUIRE_FORMAT {what, line}; QUIRE_NO_MEMORY.
+ * Cost:     O(values log(turns)).
+ */
+QUIRE_MUST_CHECK enum quire_status quire_session_load(struct quire_session *session,
+                                                      const struct quire_json *json);
+
+/*
+ * quire_session_next - the next turn's time, tokens and names
+ * @json:    borrowed; as it was loaded from
+ * @keys:    what becomes the row's keys
+ * @ns_out:  filled; absolute, 0 or more
+ * Returns:  QUIRE_OK; QUIRE_END; QUIRE_FORMAT {what, line, expected, got};
+ *           QUIRE_NO_MEMORY.
+ */
+QUIRE_MUST_CHECK enum quire_status quire_session_next(struct quire_session *session,
+                                                      const struct quire_json *json,
+                                                      struct quire_json_list *keys,
+                                                      int64_t *ns_out,
+                                                      struct quire_request_row *row);
 
 #endif

@@ -55,7 +55,7 @@
 #define QUIRE_USER_BYTES_MAX (1 << 30)
 
 /* Bytes of one line of a plan trace: what a step of QUIRE_ROWS_MAX segments may need.
- * Refused by the trace reader. */
+ * Of a request trace, too, whose longest are sessions: some MB.  Refused by the readers. */
 #define QUIRE_TRACE_LINE_MAX (16 << 20)
 
 /* A deadline (CLOCK_MONOTONIC, ns) that never comes. */

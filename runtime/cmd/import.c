@@ -162,8 +162,8 @@ static const struct argp argp = {
 	.args_doc = "REQUESTS -o TRACE",
 	.doc = "Make a plan trace of a request trace, under a continuous-batching policy."
 	       "\v"
-	       "REQUESTS is a CSV file of Azure, BurstGPT or Vidur, or Mooncake JSON "
-	       "Lines, "
+	       "REQUESTS is a CSV file of Azure, BurstGPT or Vidur, Mooncake JSON Lines, "
+	       "or a coding-agent session (one JSON object on one line), "
 	       "found by content; \"-\" is standard input.  Requests run in arrival "
 	       "order, "
 	       "decode steps first, prompts in chunks; where pages run short the newest "

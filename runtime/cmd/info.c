@@ -392,9 +392,8 @@ static int info_file(const struct info_options *options, const struct cmd_input 
 	    strncmp(refusal.what, not_requests, strlen(not_requests)) == 0) {
 		cmd_tell(input->name, 1,
 		         "neither a plan trace nor a request trace: the first line must "
-		         "be an object with quire \"plan-trace\" or with timestamp, or "
-		         "the "
-		         "names of a request trace's columns");
+		         "be an object with quire \"plan-trace\", with timestamp or with "
+		         "requests, or the names of a request trace's columns");
 		return CMD_BAD;
 	}
 	if (status != QUIRE_OK)

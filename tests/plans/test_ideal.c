@@ -114,6 +114,12 @@ static struct page *page_named(struct shared_model *model, const struct page *na
 	return NULL;
 }
 
+/* Has the page a name?  Not where its last token lies behind the last key. */
+static bool is_named(const struct quire_request_row *row, int64_t ps, int64_t index)
+{
+	return (index + 1) * ps <= row->prefix.num_keys * row->prefix.tokens;
+}
+
 static struct page name_of(const struct quire_request_row *row, int64_t ps, int64_t index)
 {
 	int64_t last = (index + 1) * ps - 1;
@@ -146,7 +152,7 @@ static void model_arrive(struct shared_model *model, const struct quire_request_
 	for (int64_t j = 0; j < full; j++) {
 		struct page name = {.live = 0}, *page;
 
-		if (row->prefix.tokens == 0) {
+		if (!is_named(row, ps, j)) {
 			model_take(model, 1);
 			continue;
 		}
@@ -173,7 +179,7 @@ static void model_leave(struct shared_model *model, const struct quire_request_r
 	for (int64_t j = 0; j < full; j++) {
 		struct page name;
 
-		if (row->prefix.tokens == 0) {
+		if (!is_named(row, ps, j)) {
 			model->live--;
 			continue;
 		}
@@ -238,8 +244,9 @@ static void make_rows(struct rows *rows, uint64_t *s)
 		if (random_in(s, 0, 9) == 0 || row->input_tokens > tokens * KEYS_MAX)
 			continue;
 		row->prefix.tokens = tokens;
-		row->prefix.num_keys =
-			(int32_t)((row->input_tokens + tokens - 1) / tokens);
+		row->prefix.num_keys = (int32_t)((row->input_tokens +
+		                                  random_in(s, 0, 1) * (tokens - 1)) /
+		                                 tokens);
 		row->prefix.keys = rows->keys[i];
 		for (int32_t k = 0; k < row->prefix.num_keys; k++)
 			rows->keys[i][k] = k < same ? family : random_in(s, 3, 4);
@@ -349,6 +356,26 @@ START_TEST(pages_of_a_part_block_are_shared_by_prompts_of_one_length)
 }
 END_TEST
 
+/* Blocks of 8 tokens, pages of 3, and only the whole first block of 15 tokens has a name:
+ * it holds the last tokens of 2 of the 5 full pages. */
+START_TEST(pages_behind_the_last_key_are_shared_with_nobody)
+{
+	static const int64_t keys[] = {7};
+	const struct rows rows = {
+		.row = {{0, 15, 0, {8, 1, keys}}, {0, 15, 0, {8, 1, keys}}},
+		.count = 2,
+	};
+	struct quire_ideal_numbers numbers;
+
+	run_ideal(&rows, 3, &numbers);
+	ck_assert_int_eq(numbers.takes, 10);
+	ck_assert_int_eq(numbers.shared_takes, 8);
+	ck_assert_int_eq(numbers.shared_peak_pages, 8);
+	ck_assert_int_eq(numbers.prompt_pages, 10);
+	ck_assert_int_eq(numbers.repeated_pages, 2);
+}
+END_TEST
+
 static const struct quire_request_row bad_rows[] = {
 	{4, 1, 1, {0}},
 	{INT64_MAX, 1, 1, {0}},
@@ -356,7 +383,7 @@ static const struct quire_request_row bad_rows[] = {
 	{5, 1, -1, {0}},
 	{5, INT64_C(1) << 31, 1, {0}},
 	{5, 1, INT64_C(1) << 31, {0}},
-	{5, 9, 1, {8, 1, NULL}},
+	{5, 17, 1, {8, 1, NULL}},
 	{5, 9, 1, {8, 3, NULL}},
 	{5, 9, 1, {0, 1, NULL}},
 	{5, 9, 1, {-8, 2, NULL}},
@@ -412,6 +439,7 @@ int main(void)
 	tcase_add_test(cases, shared_pages_are_those_of_a_model_that_names_every_page);
 	tcase_add_test(cases, at_equal_times_gives_come_before_takes);
 	tcase_add_test(cases, pages_of_a_part_block_are_shared_by_prompts_of_one_length);
+	tcase_add_test(cases, pages_behind_the_last_key_are_shared_with_nobody);
 	tcase_add_test(cases, rows_out_of_range_are_refused_and_change_nothing);
 	tcase_add_test(cases,
 	               more_than_2_to_the_32_pages_are_refused_before_they_are_taken);

@@ -164,6 +164,54 @@ START_TEST(mooncake_rows_are_read_with_the_names_of_their_blocks)
 }
 END_TEST
 
+/*
+ * Blocks of 4 tokens.  Arrivals are those of the main thread, 1.5, 2, 2 and 9 s, and those
+ * of the sub-agents, which began at 1.25 and 2: 1.25, 1.25 + 0.75 = 2, 2 + 0 and 2 + 7.5.
+ * At 2 s there are four, in the order of the file.  What is less than a nanosecond is cut
+ * off.  A prompt of 11, 3 and 0 tokens has 2, 0 and 0 whole blocks.
+ */
+START_TEST(turns_of_a_session_come_in_the_order_of_their_arrival)
+{
+	static const char text[] =
+		"{\"id\":\"a\",\"block_size\":4,\"hash_id_scope\":\"local\","
+		"\"requests\":["
+		"{\"t\":1.5,\"type\":\"n\",\"in\":11,\"out\":5,\"hash_ids\":[0,7],"
+		"\"stop\":\"\"},"
+		"{\"t\":1.25,\"type\":\"subagent\",\"status\":\"completed\","
+		"\"requests\":["
+		"{\"t\":0.0,\"type\":\"s\",\"in\":3,\"out\":1,\"hash_ids\":[]},"
+		"{\"t\":0.75,\"type\":\"s\",\"in\":4,\"out\":2,\"hash_ids\":[9]}]},"
+		"{\"t\":2,\"type\":\"s\",\"in\":0,\"out\":0,\"hash_ids\":[]},"
+		"{\"t\":2,\"type\":\"subagent\",\"requests\":["
+		"{\"t\":7.5000000019,\"type\":\"n\",\"in\":8,\"out\":3,"
+		"\"hash_ids\":[9,9223372036854775807]},"
+		"{\"t\":0,\"type\":\"n\",\"in\":5,\"out\":4,\"hash_ids\":[1]}]},"
+		"{\"requests\":[],\"type\":\"subagent\",\"t\":0},"
+		"{\"t\":9,\"type\":\"n\",\"in\":12,\"out\":7,\"hash_ids\":[0,7,8]},"
+		"{\"t\":2.0,\"type\":\"n\",\"in\":11,\"out\":6,\"hash_ids\":[0,7]}"
+		"],\"totals\":{\"input\":54}}\n"
+		" \t\r\n\n";
+	static const int64_t keys[] = {0, 7, 8, 9, INT64_MAX, 1};
+	const struct quire_request_row rows[] = {
+		{0, 3, 1, {0}},
+		{250000000, 11, 5, {4, 2, keys}},
+		{750000000, 4, 2, {4, 1, keys + 3}},
+		{750000000, 0, 0, {0}},
+		{750000000, 5, 4, {4, 1, keys + 5}},
+		{750000000, 11, 6, {4, 2, keys}},
+		{INT64_C(7750000000), 12, 7, {4, 3, keys}},
+		{INT64_C(8250000001), 8, 3, {4, 2, keys + 3}},
+	};
+	static const char mooncake[] = /* it has a time of its own */
+		"{\"timestamp\":5,\"requests\":[],\"input_length\":1,"
+		"\"output_length\":2}";
+	const struct quire_request_row mooncake_rows[] = {{0, 1, 2, {0}}};
+
+	check_rows(text, "session", rows, 8);
+	check_rows(mooncake, "mooncake", mooncake_rows, 1);
+}
+END_TEST
+
 START_TEST(a_plan_trace_is_told_from_a_request_trace)
 {
 	struct quire_requests *requests;
@@ -186,6 +234,12 @@ END_TEST
 #define IDS(input, ids)                                                \
 	"{\"timestamp\":6,\"output_length\":1,\"input_length\":" input \
 	",\"hash_ids\":" ids "}\n"
+
+#define SESSION(requests) "{\"block_size\":4,\"requests\":" requests "}\n"
+#define TURN(t, ids) \
+	"{\"type\":\"n\",\"t\":" t ",\"in\":7,\"out\":1,\"hash_ids\":" ids "}"
+#define SUBAGENT(t, requests) \
+	"{\"type\":\"subagent\",\"t\":" t ",\"requests\":" requests "}"
 
 static const struct {
 	const char *text;
@@ -272,6 +326,65 @@ static const struct {
 	{JSON_ROW IDS("513", "[1.5,1]"), 2, "hash_ids[0]: number must be an integer 0.."},
 	{JSON_ROW "{\"timestamp\":6,\"input_le", 2, "truncated"},
 	{JSON_ROW "\n" JSON_ROW, 2, "JSON object"},
+	{"{\"requests\":[]}", 1,
+         "block_size must be an integer 1..2147483647, got nothing"},
+	{"{\"block_size\":0,\"requests\":[]}", 1, "block_size must be an integer 1.."},
+	{"{\"block_size\":2147483648,\"requests\":[]}", 1, "block_size must be"},
+	{SESSION("7"), 1, "requests must be an array, got 7"},
+	{SESSION("[]"), 1, "requests must hold at least one turn"},
+	{SESSION("[" SUBAGENT("1", "[]") "]"), 1, "requests must hold at least one turn"},
+	{SESSION("[7]"), 1, "requests[0] must be an object, got 7"},
+	{SESSION("[" TURN("1", "[1]") ",{}]"), 1,
+         "requests[1].type must be \"n\", \"s\" or \"subagent\", got nothing"},
+	{SESSION("[{\"type\":\"nn\"}]"), 1,
+         "requests[0].type must be \"n\", \"s\" or \"subagent\", got the string \"nn\""},
+	{SESSION("[{\"type\":\"n\\u0000\"}]"), 1, "requests[0].type must be"},
+	{SESSION("[{\"type\":\"n\"}]"), 1,
+         "requests[0].t must be seconds of 230 years at most, digits[.digits], got "
+         "nothing"},
+	{SESSION("[" TURN("-1", "[1]") "]"), 1, "requests[0].t must be seconds"},
+	{SESSION("[" TURN("-0.5", "[1]") "]"), 1,
+         "requests[0].t must be seconds of 230 years at most, digits[.digits], "
+         "got the real number -0.5"},
+	{SESSION("[" TURN("1e3", "[1]") "]"), 1, "requests[0].t must be seconds"},
+	{SESSION("[" TURN("7274016000", "[1]") "]"), 1, "requests[0].t must be seconds"},
+	{SESSION("[" TURN("7274016000.5", "[1]") "]"), 1, "requests[0].t must be"},
+	{SESSION("[" TURN("\"1\"", "[1]") "]"), 1, "requests[0].t must be seconds"},
+	{SESSION("[" SUBAGENT("null", "[]") "]"), 1, "requests[0].t must be seconds"},
+	{SESSION("[" SUBAGENT("0", "{}") "]"), 1,
+         "requests[0].requests must be an array, got an object"},
+	{SESSION("[{\"type\":\"subagent\",\"t\":1}]"), 1,
+         "requests[0].requests must be an array, got nothing"},
+	{SESSION("[" SUBAGENT("0", "[" TURN("0", "[1]") ",true]") "]"), 1,
+         "requests[0].requests[1] must be an object, got true"},
+	{SESSION("[" SUBAGENT("0", "[" SUBAGENT("0", "[]") "]") "]"), 1,
+         "requests[0].requests[0].type must be \"n\" or \"s\", got the string "
+         "\"subagent\""},
+	{SESSION("[" SUBAGENT("7000000000", "[" TURN("274016000", "[1]") "]") "]"), 1,
+         "requests[0].requests[0].t must be seconds"},
+	{SESSION("[{\"type\":\"n\",\"t\":0}]"), 1,
+         "requests[0].in must be an integer 0..2147483647, got nothing"},
+	{SESSION("[{\"type\":\"n\",\"t\":0,\"in\":2147483648}]"), 1,
+         "requests[0].in must be"},
+	{SESSION("[{\"type\":\"n\",\"t\":0,\"in\":1,\"out\":2147483648}]"), 1,
+         "requests[0].out must be an integer 0..2147483647, got 2147483648"},
+	{SESSION("[{\"type\":\"n\",\"t\":0,\"in\":1,\"out\":0}]"), 1,
+         "requests[0].hash_ids must be an array, got nothing"},
+	{SESSION("[" TURN("0", "[1]") "," TURN("0", "[1,2]") "]"), 1,
+         "requests[1].hash_ids must be 1 ids, one for each whole 4 tokens of in 7, got "
+         "2"},
+	{SESSION("[" SUBAGENT("0", "[" TURN("0", "[]") "]") "]"), 1,
+         "requests[0].requests[0].hash_ids must be 1 ids"},
+	{SESSION("[" TURN("0", "[-1]") "]"), 1,
+         "requests[0].hash_ids[0]: number must be an integer 0.."},
+	{SESSION("[" TURN("0", "[1]") "],\"x\":99999999999999999999"), 1,
+         "a number is too large for 64 bits at column"},
+	{SESSION("[" TURN("0", "[1]") "]") SESSION("[" TURN("0", "[1]") "]"), 2,
+         "must be blank: a session is one line, and another one is another file"},
+	{SESSION("[" TURN("0", "[1]") "]") "\n \r\n }", 4, "must be blank"},
+	{SESSION("[" TURN("0", "[1]") "]") "\xc2\xa0", 2, "must be blank"},
+	{"{\n\"block_size\":4}\n", 1, "must be one JSON object"},
+	{"{\"block_size\":4,\"requests\":[{\"type\":\"n\",", 1, "truncated"},
 };
 
 /* Read to the end, or to the first refusal. */
@@ -320,6 +433,13 @@ START_TEST(a_wrong_number_of_names_is_told_in_numbers)
 	ck_assert_int_eq(refusal.expected, 3);
 	ck_assert_int_eq(refusal.got, 1);
 	quire_requests_close(requests);
+	ck_assert_int_eq(
+		open_text(SESSION("[" TURN("0", "[1,2,3]") "]"), &requests, &refusal),
+		QUIRE_OK);
+	ck_assert_int_eq(read_all(requests, &refusal), QUIRE_FORMAT);
+	ck_assert_int_eq(refusal.expected, 1);
+	ck_assert_int_eq(refusal.got, 3);
+	quire_requests_close(requests);
 }
 END_TEST
 
@@ -334,6 +454,7 @@ int main(void)
 	tcase_add_test(cases, a_year_of_days_has_the_length_that_the_calendar_gives);
 	tcase_add_test(cases, columns_are_found_by_name_in_any_order);
 	tcase_add_test(cases, mooncake_rows_are_read_with_the_names_of_their_blocks);
+	tcase_add_test(cases, turns_of_a_session_come_in_the_order_of_their_arrival);
 	tcase_add_test(cases, a_plan_trace_is_told_from_a_request_trace);
 	tcase_add_test(cases,
 	               every_fault_of_a_request_trace_is_refused_with_line_and_field);

@@ -105,6 +105,40 @@ run 0 info --json "$work/m.plan"
 is prefix_keys 4
 is prefix_keys_repeated 0.25
 is duration_s ''
+# A session: the sub-agent's turn has the first block of 16 tokens in common with the one
+# before it, which is alive; the last turn has both blocks of the first, which is gone.  Of
+# the last 8, 3 and 2 tokens of the prompts there are no names: the first prompt's fifth
+# page of 8 tokens is full, and nobody's.
+cat >"$work/session" <<'END'
+{"block_size": 16, "requests": [{"t": 0.0, "type": "n", "in": 40, "out": 1, "hash_ids": [1, 2]}, {"t": 10, "type": "s", "in": 50, "out": 2, "hash_ids": [1, 2, 4]}, {"t": 0.001, "type": "subagent", "requests": [{"t": 0.001, "type": "n", "in": 35, "out": 1, "hash_ids": [1, 3]}]}]}
+END
+run 0 info --json "$work/session"
+is format session
+is requests 3
+is duration_s 10.0
+is input_tokens 125
+is output_tokens 4
+is ideal_peak_pages 6
+is ideal_takes 10
+is ideal_shared_peak_pages 5
+is ideal_shared_takes 9
+is prompt_pages 7
+is prompt_pages_repeated 0.428571429
+run 0 info --json --page-size 8 "$work/session"
+is prompt_pages 15
+is prompt_pages_repeated 0.4
+run 0 info --json --page-size 32 "$work/session"
+is prompt_pages 3
+is prompt_pages_repeated 0.333333333
+run 0 import --json "$work/session" -o "$work/t.plan"
+is requests 3
+is tokens 129
+grep -qF '{"do":"open","request":1,"prefix":{"tokens":16,"keys":[1,3]}}' "$work/t.plan" ||
+	fail "an open lacks its turn's prefix"
+run 0 replay --check "$work/t.plan"
+run 0 info --json "$work/t.plan"
+is prefix_keys 7
+is prefix_keys_repeated 0.428571429
 sed '2s/}$/,"times":[1000000000,1500000000]}/
 	4s/}$/,"times":[2000000000,2250000000,3500000000]}/' "$work/m.plan" >"$work/timed.plan"
 run 0 info --json "$work/timed.plan"

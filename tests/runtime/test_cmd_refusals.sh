@@ -54,6 +54,18 @@ for fault in '{"timestamp":2,"input_length":513,"output_length":1,"hash_ids":[7]
 	rm "$work/first"
 done
 
+# Two sessions in one file.
+turn='{"block_size":4,"requests":[{"t":0,"type":"n","in":4,"out":1,"hash_ids":[1]}]}'
+printf '%s\n%s\n' "$turn" "$turn" >"$work/sessions"
+run 2 import "$work/sessions" -o "$work/x"
+says "$work/sessions:2: must be blank: a session is one line"
+run 2 info "$work/sessions"
+says "$work/sessions:2: "
+[ ! -e "$work/x" ] || fail "a plan trace of two sessions"
+echo '{"quiet":1,"block_size":4,"requests":[{"type":"no"}]}' >"$work/sessions"
+run 2 info "$work/sessions"
+says "$work/sessions:1: requests[0].type must be"
+
 # Requests none of which can be served.
 cat >"$work/none.csv" <<'END'
 TIMESTAMP,ContextTokens,GeneratedTokens
