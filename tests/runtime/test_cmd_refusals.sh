@@ -285,3 +285,16 @@ for command in '' replay import info; do
 done
 run 0 --version
 done_testing
+# Other ways to ask for it.
+for command in '' replay import info diff shrink stress; do
+	# shellcheck disable=SC2086
+	run 0 $command --help
+	mv "$work/out" "$work/help"
+	for way in "$command -h" "$command -?" "help $command"; do
+		# shellcheck disable=SC2086
+		run 0 $way
+		same "$work/help" "$work/out"
+	done
+done
+run 2 help fly
+says '"fly" is no command'
