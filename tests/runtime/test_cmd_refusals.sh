@@ -111,6 +111,11 @@ spoil wide '1s/"page_size":16/"page_size":3000000000/'
 bad "$work/wide" "$work/wide:1: cache.page_size must be an integer 1.."
 spoil pages '1s/"num_pages":512/"num_pages":16777216/; 1s/"head_dim":8/"head_dim":999999/'
 bad "$work/pages" "$work/pages:1: pool.num_pages 16777216 takes"
+spoil pages '1s/"head_dim":8/"head_dim":999999/'
+run 2 replay --pages 16777216 "$work/pages"
+says "quire: $work/pages: --pages 16777216 takes"
+run 2 replay --pages 16777216 --jobs 2 "$work/pages"
+says "quire: $work/pages: --pages 16777216 takes 1073740750258176 bytes in each of 2 jobs"
 spoil huge '1s/"head_dim":8/"head_dim":2147483647/
 	1s/"num_kv_heads":1/"num_kv_heads":2147483647/'
 bad "$work/huge" "$work/huge:1: "
@@ -142,6 +147,7 @@ says 'device: none of cpu, cpu:inline, cpu:N, cuda, cuda:N'
 run 2 replay --threads mine "$sample"
 run 2 replay --pages 0 "$sample"
 run 2 replay --pages 1 "$sample"
+says "quire: $sample: --pages must be at least 2, got 1: the first page is the sink"
 run 2 replay --seed-delays 0 "$sample"
 run 2 import "$requests"
 says "-o TRACE is wanted"
