@@ -4,11 +4,12 @@
 # nothing written over.
 . "$(dirname -- "$0")/cmd.sh"
 
-# bad FILE TEXT - replay and info refuse it, with TEXT.
+# bad FILE TEXT - replay refuses it, with TEXT; the file is named, once.
 bad() {
 	run 2 replay "$1"
-	says "quire: $1"
+	says "$1"
 	says "$2"
+	[ "$(grep -oF -- "$1" "$work/err" | wc -l)" -eq 1 ] || fail "$1 is named twice"
 }
 
 head -n 4 "$sample" >"$work/head"
@@ -18,7 +19,7 @@ spoil() {
 }
 
 # ---------------------------------------------------------------- files
-bad "$work/none" "No such file"
+bad "$work/none" "quire: cannot open \"$work/none\": No such file"
 mkdir "$work/folder"
 bad "$work/folder" "Is a directory"
 : >"$work/empty"
@@ -163,7 +164,10 @@ run 2 import --layout XYZ "$requests" -o "$work/x"
 
 # ---------------------------------------------------------------- output
 run 2 import "$requests" -o "$work/no/such/folder"
-run 2 replay --outcomes "$work/no/such/folder" "$sample"
+for option in --outcomes --record --timeline; do
+	run 2 replay $option "$work/no/such/folder" "$sample"
+	says "quire: cannot create a file beside \"$work/no/such/folder\": No such file"
+done
 # Every output has a file of its own, and what is written from the start is not the input.
 run 2 replay --outcomes "$work/x" --record "$work/x" "$sample"
 says "$work/x: cannot be both --outcomes and --record"
