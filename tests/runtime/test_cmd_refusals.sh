@@ -219,12 +219,27 @@ for two in "--outcomes --record" "--outcomes --timeline" "--record --timeline"; 
 	set -- $two
 	run 2 replay "$1" "$work/both" "$2" "$work/both" "$sample"
 	says "$work/both: cannot be both $1 and $2; name another file"
+	run 2 replay "$1" "$work/both" "$2" "$work/./both" "$sample"
+	says "$work/./both: cannot be both $1 and $2"
 	[ ! -e "$work/both" ] || fail "$two: one file for both was written"
 	run 2 replay "$1" "$work/read" "$2" "$work/linked" "$sample"
 	says "$work/linked: cannot be both $1 and $2"
 done
 run 2 replay --outcomes - --record - "$sample"
 says "-: cannot be both --outcomes and --record"
+for output in pipe file; do
+	run_both="$quire replay --record - --timeline /dev/stdout $sample"
+	if [ $output = pipe ]; then
+		$run_both 2>"$work/err" | cat >"$work/out"
+	else
+		$run_both >"$work/out" 2>"$work/err"
+	fi
+	says "/dev/stdout: cannot be both --record and --timeline"
+	[ ! -s "$work/out" ] || fail "two outputs in one $output"
+done
+(cd "$work" && "$quire" replay -q --record - --timeline ./- "$sample" >out) ||
+	fail "./- is a file, - is none"
+tail -n 1 "$work/-" | grep -q '^\]$' || fail "no timeline in ./-"
 run 0 replay -q --outcomes "$work/read" "$work/read"
 cp "$requests" "$work/read"
 got=0
@@ -293,8 +308,6 @@ for command in '' replay import info; do
 	grep -q '^Usage: quire' "$work/out" || fail "no usage in the help of \"$command\""
 	grep -q '^  quire ' "$work/out" || fail "no example in the help of \"$command\""
 done
-run 0 --version
-done_testing
 # Other ways to ask for it.
 for command in '' replay import info diff shrink stress; do
 	# shellcheck disable=SC2086
@@ -308,3 +321,5 @@ for command in '' replay import info diff shrink stress; do
 done
 run 2 help fly
 says '"fly" is no command'
+run 0 --version
+done_testing
