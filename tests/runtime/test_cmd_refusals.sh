@@ -102,8 +102,12 @@ bad "$work/span" "$work/span:5: segments[0]: span must be"
 bad "$work/id" "$work/id:5: request must be"
 (cat "$work/head" && printf '{"do":"open"') >"$work/cut"
 bad "$work/cut" "$work/cut:5: truncated"
-run 2 info "$work/cut"
+run 2 info --json "$work/cut"
 says "$work/cut:5: truncated"
+is commands 3 # three lines behind the header are whole
+run 2 info --quiet "$work/cut"
+says "$work/cut:5: truncated"
+[ ! -s "$work/out" ] || fail "info --quiet of a damaged trace printed numbers"
 run 2 replay --check "$work/cut"
 says "$work/cut:5: truncated"
 spoil zero '1s/"page_size":16/"page_size":0/'
