@@ -48,8 +48,9 @@ struct cmd_common {
 #define CMD_COMMON_OPTIONS                                                        \
 	{"json", 'j', NULL, 0, "Print the numbers as one JSON object", 1},        \
 		{"quiet", 'q', NULL, 0, "Print neither numbers nor progress", 1}, \
+		{"help", '?', NULL, 0, "Print this help", -1},                    \
 	{                                                                         \
-		"help", '?', NULL, 0, "Print this help", -1                       \
+		NULL, 'h', NULL, OPTION_ALIAS, NULL, 0                            \
 	}
 
 /* The default case of every command's parser; state->input is a struct cmd_common. */

@@ -26,9 +26,11 @@ int cmd_run_diverge(struct cmd_run *run, int64_t line, const char *text)
 
 /* ------------------------------------------------------------------ outcomes */
 
-static void describe(const struct quire_trace_outcome *outcome, char *text)
+/* A detail of 0 is worth a word only where the details are what differs. */
+static void describe(const struct quire_trace_outcome *outcome, bool with_detail,
+                     char *text)
 {
-	if (outcome->detail != 0)
+	if (with_detail || outcome->detail != 0)
 		snprintf(text, CMD_DIVERGENCE_BYTES, "%s %" PRId64,
 		         quire_status_name(outcome->status), outcome->detail);
 	else
@@ -44,8 +46,8 @@ static int diverge_outcome(struct cmd_run *run, const struct cmd_pending *pendin
 	struct cmd_divergence *divergence =
 		diverge(run, pending, same ? "detail" : "status");
 
-	describe(&pending->expected, divergence->expected);
-	describe(got, divergence->got);
+	describe(&pending->expected, same, divergence->expected);
+	describe(got, same, divergence->got);
 	if (got->status != refusal->status || got->status == QUIRE_OK)
 		return CMD_FAILED; /* the refusal is of something else */
 	if (refusal->label[0] != '\0')

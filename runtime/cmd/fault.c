@@ -46,7 +46,8 @@ void cmd_tell(const char *file, int64_t line, const char *format, ...)
 		fprintf(stderr, "quire: %s:%" PRId64 ": %s\n", name, line, text);
 }
 
-/* What plans/ refuses says all of it in `what`; the others are put into words. */
+/* What plans/ refuses says all of it in `what`, also the file where no line of it can be
+ * read or written; the others are put into words. */
 int cmd_tell_refusal(const char *file, const struct quire_refusal *refusal)
 {
 	char text[TEXT_BYTES];
@@ -56,6 +57,8 @@ int cmd_tell_refusal(const char *file, const struct quire_refusal *refusal)
 
 	if (!whole)
 		quire_refusal_text(refusal, text, sizeof(text));
+	if (refusal->status == QUIRE_IO && refusal->line == 0)
+		file = NULL;
 	cmd_tell(file, refusal->line, "%s", whole ? refusal->what : text);
 	return CMD_BAD;
 }

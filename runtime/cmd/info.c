@@ -256,10 +256,11 @@ static int info_plan(const struct info_options *options, const struct cmd_input 
 	if (!counted) {
 		cmd_tell(input->name, record.line, "no memory for its prefix keys");
 		code = CMD_BAD;
-	} else if (status == QUIRE_END) {
-		code = print_plan(options, quire_trace_header(reader), &counts);
 	} else {
-		code = cmd_tell_refusal(input->name, &refusal);
+		/* What a damaged trace holds up to there, too. */
+		code = print_plan(options, quire_trace_header(reader), &counts);
+		if (code == CMD_DONE && status != QUIRE_END)
+			code = cmd_tell_refusal(input->name, &refusal);
 	}
 	tdestroy(counts.key_tree, free);
 	quire_trace_close(reader);

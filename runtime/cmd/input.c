@@ -4,6 +4,8 @@
 #include "runtime/cmd/cmd_impl.h"
 
 #include <fcntl.h>
+#include <libgen.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,8 +28,40 @@ static bool copy_all(int from, FILE *to)
 static bool look_at(const char *name, bool is_input, struct stat *about)
 {
 	if (strcmp(name, "-") == 0)
-		return is_input && fstat(STDIN_FILENO, about) == 0;
+		return fstat(is_input ? STDIN_FILENO : STDOUT_FILENO, about) == 0;
 	return stat(name, about) == 0;
+}
+
+static bool look_at_folder(const char *name, struct stat *about)
+{
+	char *copy = strdup(name); /* dirname writes to its argument */
+	bool found = copy != NULL && stat(dirname(copy), about) == 0;
+
+	free(copy);
+	return found;
+}
+
+static const char *last_part(const char *name)
+{
+	const char *slash = strrchr(name, '/');
+
+	return slash != NULL ? slash + 1 : name;
+}
+
+static bool is_same(const struct stat *one, const struct stat *other)
+{
+	return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
+}
+
+/* Will the two be one file, once it is there? */
+static bool is_same_place(const char *one, const char *other)
+{
+	struct stat folder, other_folder;
+
+	return strcmp(one, "-") != 0 && strcmp(other, "-") != 0 &&
+	       strcmp(last_part(one), last_part(other)) == 0 &&
+	       look_at_folder(one, &folder) && look_at_folder(other, &other_folder) &&
+	       is_same(&folder, &other_folder);
 }
 
 bool cmd_is_same_file(const char *name, bool is_input, const char *output)
@@ -36,9 +70,10 @@ bool cmd_is_same_file(const char *name, bool is_input, const char *output)
 
 	if (!is_input && strcmp(name, output) == 0)
 		return true;
-	return look_at(name, is_input, &from) && look_at(output, false, &to) &&
-	       S_ISREG(to.st_mode) && from.st_dev == to.st_dev &&
-	       from.st_ino == to.st_ino;
+	if (look_at(name, is_input, &from) && look_at(output, false, &to))
+		return is_same(&from, &to) &&
+		       (is_input ? S_ISREG(to.st_mode) : !S_ISCHR(to.st_mode));
+	return !is_input && is_same_place(name, output);
 }
 
 int cmd_input_open(struct cmd_input *input, const char *name, bool twice)

@@ -15,23 +15,22 @@ struct command {
 };
 
 static const struct command commands[] = {
-	{"replay", "quire replay", cmd_replay},
-	{"import", "quire import", cmd_import},
-	{"info", "quire info", cmd_info},
-	{"stress", "quire stress", cmd_stress},
-	{"diff", "quire diff", cmd_diff},
-	{"shrink", "quire shrink", cmd_shrink},
+	{"replay", "quire replay", cmd_replay}, {"import", "quire import", cmd_import},
+	{"info", "quire info", cmd_info},       {"stress", "quire stress", cmd_stress},
+	{"diff", "quire diff", cmd_diff},       {"shrink", "quire shrink", cmd_shrink},
 };
 
 struct main_options {
 	struct cmd_common common;
 	bool version;
-	int at; /* place of the command in argv; 0: none */
+	bool of_command; /* "help" stood before the command: its help is asked for */
+	int at;          /* place of the command in argv; 0: none */
 	const struct command *command;
 };
 
 static const struct argp_option option_list[] = {
 	{"help", '?', NULL, 0, "Print this help", -1},
+	{NULL, 'h', NULL, OPTION_ALIAS, NULL, 0},
 	{"version", 'V', NULL, 0, "Print the version", -1},
 	{0},
 };
@@ -45,6 +44,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->version = true;
 		return 0;
 	case ARGP_KEY_ARG:
+		if (strcmp(argument, "help") == 0 && !options->of_command) {
+			options->of_command = true;
+			return 0;
+		}
 		for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 			if (strcmp(commands[i].name, argument) == 0)
 				options->command = &commands[i];
@@ -58,12 +61,12 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		state->next = state->argc; /* the rest is the command's */
 		return 0;
 	case ARGP_KEY_END:
+		options->common.help |= options->of_command && options->command == NULL;
 		if (options->command == NULL && !options->common.help &&
 		    !options->version)
 			return cmd_refuse_usage(
-				state,
-				"a command is wanted: import, replay, info, diff, "
-				"shrink or stress");
+				state, "a command is wanted: import, replay, info, diff, "
+				       "shrink or stress");
 		return 0;
 	default:
 		return cmd_parse_common(key, argument, state);
@@ -88,7 +91,8 @@ static const struct argp argp = {
 	       "  quire import requests.csv -o requests.plan\n"
 	       "  quire replay --check requests.plan\n"
 	       "\n"
-	       "Each command answers --help.  Exit status: 0 done, 1 a divergence or a "
+	       "Each command answers --help, as \"quire help COMMAND\" does.  Exit "
+               "status: 0 done, 1 a divergence or a "
 	       "failed check, 2 bad input or usage.",
 };
 
@@ -102,6 +106,14 @@ static bool hold_standard_streams(void)
 	return true;
 }
 
+static int tell_help(const struct command *command)
+{
+	static char help[] = "--help";
+	char *argv[] = {command->full_name, help, NULL};
+
+	return command->run(2, argv);
+}
+
 static int run(int argc, char **argv)
 {
 	struct main_options options = {.at = 0};
@@ -111,6 +123,8 @@ static int run(int argc, char **argv)
 		return code;
 	if (options.version)
 		return puts(PACKAGE_STRING) == EOF ? CMD_BAD : CMD_DONE;
+	if (options.of_command)
+		return tell_help(options.command);
 	argv[options.at] = options.command->full_name;
 	return options.command->run(argc - options.at, argv + options.at);
 }

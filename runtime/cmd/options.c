@@ -64,6 +64,7 @@ error_t cmd_parse_common(int key, char *argument, struct argp_state *state)
 		common->quiet = true;
 		return 0;
 	case '?':
+	case 'h':
 		common->help = true;
 		return 0;
 	case ARGP_KEY_ERROR:

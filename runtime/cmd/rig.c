@@ -58,7 +58,23 @@ static enum quire_status keep_taken(void *argument, struct quire_plan *plan)
 
 /* ------------------------------------------------------------------ shape */
 
-/* Pools that cannot be had are the trace's fault, or that of --pages or --jobs. */
+/* What pools cannot be had for is told of what says how many pages there are: the trace's
+ * header or --pages. */
+static void tell_memory(const struct cmd_rig_wants *wants, int64_t num_pages,
+                        int64_t nbytes, int64_t memory)
+{
+	bool is_asked = wants->pages != 0;
+	char each[48] = "";
+
+	if (wants->jobs > 1)
+		snprintf(each, sizeof(each), " in each of %" PRId64 " jobs", wants->jobs);
+	cmd_tell(wants->file, is_asked ? 0 : 1,
+	         "%s %" PRId64 " takes %" PRId64 " bytes%s, this machine has %" PRId64
+	         "; --pages N makes it smaller",
+	         is_asked ? "--pages" : "pool.num_pages", num_pages, nbytes, each,
+	         memory);
+}
+
 static int check_memory(const struct cmd_rig_wants *wants,
                         const struct quire_shape *shape)
 {
@@ -72,18 +88,7 @@ static int check_memory(const struct cmd_rig_wants *wants,
 	}
 	if (geometry.nbytes <= memory / wants->jobs)
 		return CMD_DONE;
-	if (wants->jobs > 1)
-		cmd_tell(wants->file, 1,
-		         "pool.num_pages %" PRId64 " takes %" PRId64
-		         " bytes in each of %" PRId64 " jobs, this machine has %" PRId64
-		         "; --pages N makes it smaller",
-		         shape->num_pages, geometry.nbytes, wants->jobs, memory);
-	else
-		cmd_tell(wants->file, 1,
-		         "pool.num_pages %" PRId64 " takes %" PRId64
-		         " bytes, this machine has %" PRId64 "; --pages N makes it "
-		         "smaller",
-		         shape->num_pages, geometry.nbytes, memory);
+	tell_memory(wants, shape->num_pages, geometry.nbytes, memory);
 	return CMD_BAD;
 }
 
@@ -107,6 +112,11 @@ static int make_shape(const struct cmd_rig_wants *wants,
 	           quire_dtype_parse(header->dtype, &shape_out->dtype) != QUIRE_OK) {
 		cmd_tell(wants->file, 1, "no cache of layout %s and dtype %s can be made",
 		         header->layout, header->dtype);
+		return CMD_BAD;
+	}
+	if (header->sink && wants->pages == 1) {
+		cmd_tell(wants->file, 0,
+		         "--pages must be at least 2, got 1: the first page is the sink");
 		return CMD_BAD;
 	}
 	return check_memory(wants, shape_out);

@@ -110,6 +110,8 @@ static int conclude(struct cmd_run *run, struct cmd_pending *pending,
 	if (pending->is_left_out) {
 		*got = pending->expected;
 		got->has_digest = got->has_pages = false;
+		/* The recorded pool refused it, and --outcomes is of this one. */
+		got->is_outside |= got->status == QUIRE_NO_PAGES;
 		return CMD_DONE;
 	}
 	*got = (struct quire_trace_outcome){

@@ -89,40 +89,10 @@ static void take_command(struct shrink *shrink, int64_t unit)
 
 static const struct pass commands_pass = {.is_there = has_command, .take = take_command};
 
-/* Where may a trace with its outcomes end?  [num + 1]; a step whose fate is open at the
- * end is abandoned, whatever was recorded.  NULL: no memory. */
-static bool *find_ends(const struct shrink_model *model)
-{
-	bool *ends = calloc((size_t)model->lines->num + 1, sizeof(*ends));
-	bool *waits = calloc((size_t)model->lines->num + 1, sizeof(*waits));
-	int64_t waiting = 0;
-
-	for (int64_t i = 0; ends != NULL && waits != NULL && i < model->lines->num; i++) {
-		const struct shrink_command *command = &model->commands[i];
-		const struct quire_trace_record *record = command->record;
-
-		ends[i] = waiting == 0;
-		waits[i] = record->command.kind == QUIRE_COMMAND_SUBMIT &&
-		           (record->command.step->flags & QUIRE_STEP_SPECULATIVE) != 0 &&
-		           record->has_outcome &&
-		           record->outcome.status != QUIRE_ABANDONED;
-		waiting += waits[i];
-		if (command->target == SHRINK_NONE || !waits[command->target])
-			continue;
-		waits[command->target] = false;
-		waiting--;
-	}
-	free(waits);
-	if (waits == NULL) {
-		free(ends);
-		return NULL;
-	}
-	return ends;
-}
-
-/* Cut commands off the end, ever fewer at a time; @ends: where that may be, NULL:
- * anywhere. */
-static bool reduce_tail(struct shrink *shrink, const bool *ends)
+/* Cut commands off the end, ever fewer at a time.  Outcomes on record hold for what is
+ * left, too: a step whose fate is then open was promoted behind the end unless it is
+ * recorded as ABANDONED. */
+static bool reduce_tail(struct shrink *shrink)
 {
 	int64_t num = shrink->model.lines->num, chunk;
 	bool changed = false;
@@ -135,7 +105,7 @@ static bool reduce_tail(struct shrink *shrink, const bool *ends)
 		shrink_begin(shrink);
 		for (int64_t i = end; i < num; i++)
 			take_command(shrink, i);
-		if ((ends != NULL && !ends[end]) || !shrink_try(shrink)) {
+		if (!shrink_try(shrink)) {
 			chunk /= 2;
 			continue;
 		}
@@ -429,7 +399,7 @@ static bool reduce_pages(struct shrink *shrink)
 static bool reduce_once(struct shrink *shrink)
 {
 	const struct shrink_model *model = &shrink->model;
-	bool changed = reduce_tail(shrink, NULL);
+	bool changed = reduce_tail(shrink);
 
 	changed |= reduce_all(shrink, &requests_pass, model->num_requests);
 	changed |= reduce_all(shrink, &commands_pass, model->lines->num);
@@ -461,28 +431,15 @@ static bool drop_outcomes(struct shrink *shrink)
 	return shrink_try_or(shrink, true);
 }
 
-static void reduce_with_outcomes(struct shrink *shrink)
-{
-	bool *ends = find_ends(&shrink->model);
-
-	shrink->is_tail_only = true;
-	if (ends == NULL) {
-		cmd_tell(NULL, 0, "no memory for a candidate");
-		shrink_stop(shrink, CMD_BAD);
-		return;
-	}
-	(void)reduce_tail(shrink, ends);
-	free(ends);
-}
-
 int shrink_reduce(struct shrink *shrink)
 {
 	shrink_begin(shrink);
 	if (!shrink_try(shrink))
 		return shrink->code;
 	if (!drop_outcomes(shrink)) {
-		if (!shrink->is_stopped)
-			reduce_with_outcomes(shrink);
+		shrink->is_tail_only = !shrink->is_stopped;
+		if (shrink->is_tail_only)
+			(void)reduce_tail(shrink);
 		return shrink->code;
 	}
 	while (reduce_once(shrink))

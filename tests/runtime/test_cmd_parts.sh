@@ -256,6 +256,14 @@ for pages in 5 7 100; do
 	is STALE 1
 	is steps 2
 	is tokens 16
+	# Its outcomes are of that pool: a trace that comes to the same.
+	digest=$(value digest)
+	run 0 replay -q --pages $pages --outcomes "$work/resized.plan" "$work/pool.plan"
+	run 0 replay --json --check "$work/resized.plan"
+	head -n 1 "$work/resized.plan" | grep -q '"num_pages":'"$pages," || fail "not of $pages pages"
+	is compares "all that is on record"
+	is left_out 1
+	is digest "$digest"
 done
 run 1 replay --pages 4 "$work/pool.plan"
 says "$work/pool.plan:9: submit diverged: expected OK, got NO_PAGES 1 (request 2, label \"main\","

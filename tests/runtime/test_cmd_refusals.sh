@@ -4,11 +4,12 @@
 # nothing written over.
 . "$(dirname -- "$0")/cmd.sh"
 
-# bad FILE TEXT - replay and info refuse it, with TEXT.
+# bad FILE TEXT - replay refuses it, with TEXT; the file is named, once.
 bad() {
 	run 2 replay "$1"
-	says "quire: $1"
+	says "$1"
 	says "$2"
+	[ "$(grep -oF -- "$1" "$work/err" | wc -l)" -eq 1 ] || fail "$1 is named twice"
 }
 
 head -n 4 "$sample" >"$work/head"
@@ -18,7 +19,7 @@ spoil() {
 }
 
 # ---------------------------------------------------------------- files
-bad "$work/none" "No such file"
+bad "$work/none" "quire: cannot open \"$work/none\": No such file"
 mkdir "$work/folder"
 bad "$work/folder" "Is a directory"
 : >"$work/empty"
@@ -113,8 +114,12 @@ bad "$work/span" "$work/span:5: segments[0]: span must be"
 bad "$work/id" "$work/id:5: request must be"
 (cat "$work/head" && printf '{"do":"open"') >"$work/cut"
 bad "$work/cut" "$work/cut:5: truncated"
-run 2 info "$work/cut"
+run 2 info --json "$work/cut"
 says "$work/cut:5: truncated"
+is commands 3 # three lines behind the header are whole
+run 2 info --quiet "$work/cut"
+says "$work/cut:5: truncated"
+[ ! -s "$work/out" ] || fail "info --quiet of a damaged trace printed numbers"
 run 2 replay --check "$work/cut"
 says "$work/cut:5: truncated"
 spoil zero '1s/"page_size":16/"page_size":0/'
@@ -123,6 +128,11 @@ spoil wide '1s/"page_size":16/"page_size":3000000000/'
 bad "$work/wide" "$work/wide:1: cache.page_size must be an integer 1.."
 spoil pages '1s/"num_pages":512/"num_pages":16777216/; 1s/"head_dim":8/"head_dim":999999/'
 bad "$work/pages" "$work/pages:1: pool.num_pages 16777216 takes"
+spoil pages '1s/"head_dim":8/"head_dim":999999/'
+run 2 replay --pages 16777216 "$work/pages"
+says "quire: $work/pages: --pages 16777216 takes"
+run 2 replay --pages 16777216 --jobs 2 "$work/pages"
+says "quire: $work/pages: --pages 16777216 takes 1073740750258176 bytes in each of 2 jobs"
 spoil huge '1s/"head_dim":8/"head_dim":2147483647/
 	1s/"num_kv_heads":1/"num_kv_heads":2147483647/'
 bad "$work/huge" "$work/huge:1: "
@@ -154,6 +164,7 @@ says 'device: none of cpu, cpu:inline, cpu:N, cuda, cuda:N'
 run 2 replay --threads mine "$sample"
 run 2 replay --pages 0 "$sample"
 run 2 replay --pages 1 "$sample"
+says "quire: $sample: --pages must be at least 2, got 1: the first page is the sink"
 run 2 replay --seed-delays 0 "$sample"
 run 2 import "$requests"
 says "-o TRACE is wanted"
@@ -169,7 +180,10 @@ run 2 import --layout XYZ "$requests" -o "$work/x"
 
 # ---------------------------------------------------------------- output
 run 2 import "$requests" -o "$work/no/such/folder"
-run 2 replay --outcomes "$work/no/such/folder" "$sample"
+for option in --outcomes --record --timeline; do
+	run 2 replay $option "$work/no/such/folder" "$sample"
+	says "quire: cannot create a file beside \"$work/no/such/folder\": No such file"
+done
 # Every output has a file of its own, and what is written from the start is not the input.
 run 2 replay --outcomes "$work/x" --record "$work/x" "$sample"
 says "$work/x: cannot be both --outcomes and --record"
@@ -221,12 +235,27 @@ for two in "--outcomes --record" "--outcomes --timeline" "--record --timeline"; 
 	set -- $two
 	run 2 replay "$1" "$work/both" "$2" "$work/both" "$sample"
 	says "$work/both: cannot be both $1 and $2; name another file"
+	run 2 replay "$1" "$work/both" "$2" "$work/./both" "$sample"
+	says "$work/./both: cannot be both $1 and $2"
 	[ ! -e "$work/both" ] || fail "$two: one file for both was written"
 	run 2 replay "$1" "$work/read" "$2" "$work/linked" "$sample"
 	says "$work/linked: cannot be both $1 and $2"
 done
 run 2 replay --outcomes - --record - "$sample"
 says "-: cannot be both --outcomes and --record"
+for output in pipe file; do
+	run_both="$quire replay --record - --timeline /dev/stdout $sample"
+	if [ $output = pipe ]; then
+		$run_both 2>"$work/err" | cat >"$work/out"
+	else
+		$run_both >"$work/out" 2>"$work/err"
+	fi
+	says "/dev/stdout: cannot be both --record and --timeline"
+	[ ! -s "$work/out" ] || fail "two outputs in one $output"
+done
+(cd "$work" && "$quire" replay -q --record - --timeline ./- "$sample" >out) ||
+	fail "./- is a file, - is none"
+tail -n 1 "$work/-" | grep -q '^\]$' || fail "no timeline in ./-"
 run 0 replay -q --outcomes "$work/read" "$work/read"
 cp "$requests" "$work/read"
 got=0
@@ -295,5 +324,18 @@ for command in '' replay import info; do
 	grep -q '^Usage: quire' "$work/out" || fail "no usage in the help of \"$command\""
 	grep -q '^  quire ' "$work/out" || fail "no example in the help of \"$command\""
 done
+# Other ways to ask for it.
+for command in '' replay import info diff shrink stress; do
+	# shellcheck disable=SC2086
+	run 0 $command --help
+	mv "$work/out" "$work/help"
+	for way in "$command -h" "$command -?" "help $command"; do
+		# shellcheck disable=SC2086
+		run 0 $way
+		same "$work/help" "$work/out"
+	done
+done
+run 2 help fly
+says '"fly" is no command'
 run 0 --version
 done_testing

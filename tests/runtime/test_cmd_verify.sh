@@ -200,7 +200,7 @@ is NO_LABEL 1
 is LIMIT 1 # a third page, of a row of two
 wrong 5 's/"detail":3/"detail":2/' 'expected NO_PAGES 2, got NO_PAGES 3 (request 1, label "main")'
 wrong 5 's/"status":"NO_PAGES","detail":3/"status":"OK"/' 'expected OK, got NO_PAGES 3 (request 1'
-wrong 6 's/"detail":0/"detail":7/' 'expected STALE 7, got STALE (request 2, label "main")'
+wrong 6 's/"detail":0/"detail":7/' 'expected STALE 7, got STALE 0 (request 2, label "main")'
 wrong 6 's/STALE/LIMIT/' 'expected LIMIT, got STALE (request 2, label "main")'
 wrong 7 's/NO_LABEL/STALE/' 'expected STALE, got NO_LABEL (request 2, label "x")'
 wrong 8 's/LIMIT/OK/' 'expected OK, got LIMIT (block_width: pages of a row)'
