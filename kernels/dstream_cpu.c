@@ -21,7 +21,8 @@ static enum quire_status run_call(const struct cpu_op *op, struct quire_refusal 
 	/* An event that answers AGAIN is not done. */
 	if (status == QUIRE_AGAIN)
 		status = QUIRE_CALLBACK;
-	return quire_refuse_what(refusal, status, "a host function on the device stream failed");
+	return quire_refuse_what(refusal, status,
+	                         "a host function on the device stream failed");
 }
 
 static enum quire_status run_wait(const struct cpu_op *op, struct quire_refusal *refusal)

@@ -64,7 +64,7 @@ struct quire_trace_outcome {
 	bool is_outside;
 	bool has_pages;
 	int32_t num_pages;
-	const int32_t *pages; /* that the step took, in take order; lent as a command is */
+	const int32_t *pages; /* that the step took, in order; lent as a command is */
 };
 
 /* The detail of an outcome. */

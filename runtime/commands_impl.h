@@ -64,7 +64,7 @@ struct quire_command_cell {
 	int32_t tokens;
 	int64_t given_ns; /* of a recorded command: when, ... */
 	uint64_t client;  /* ... and by which thread */
-	uint64_t base; /* of a speculative step: what it rests on; 0: none */
+	uint64_t base;    /* of a speculative step: what it rests on; 0: none */
 	int32_t num_segments;
 	int32_t num_combined;
 	int32_t num_work;

@@ -148,8 +148,7 @@ struct quire_planner {
 	struct quire_histogram plan_time;
 	quire_counter commands, refusals, tokens, pages_taken, pages_peak, requests_open;
 	quire_counter steps, steps_held, promoted, abandoned, copies, first_writes;
-	quire_counter owned, stashed, busy_ns, page_wait_ns, slot_wait_ns,
-		record_wait_ns;
+	quire_counter owned, stashed, busy_ns, page_wait_ns, slot_wait_ns, record_wait_ns;
 };
 
 #endif

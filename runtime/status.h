@@ -22,29 +22,29 @@ extern "C" {
 #define QUIRE_MUST_CHECK __attribute__((warn_unused_result))
 
 /*     name         value  text */
-#define QUIRE_STATUS_LIST(X)                                                           \
-	X(OK, 0, "done")                                                               \
-	X(NO_PAGES, 1, "not enough pages")                                             \
-	X(AGAIN, 2, "not yet; would fit or go on later")                               \
-	X(STALE, 3, "the stream is not where the segment expects it")                  \
-	X(OFFLOADED, 4, "the stream is in host memory; reload it first")               \
-	X(NO_REQUEST, 5, "no such request is open")                                    \
-	X(NO_LABEL, 6, "the request has no such label")                                \
-	X(LIMIT, 7, "a limit would be exceeded")                                       \
-	X(INVALID, 8, "invalid argument, or a call in the wrong state")                \
+#define QUIRE_STATUS_LIST(X)                                                      \
+	X(OK, 0, "done")                                                          \
+	X(NO_PAGES, 1, "not enough pages")                                        \
+	X(AGAIN, 2, "not yet; would fit or go on later")                          \
+	X(STALE, 3, "the stream is not where the segment expects it")             \
+	X(OFFLOADED, 4, "the stream is in host memory; reload it first")          \
+	X(NO_REQUEST, 5, "no such request is open")                               \
+	X(NO_LABEL, 6, "the request has no such label")                           \
+	X(LIMIT, 7, "a limit would be exceeded")                                  \
+	X(INVALID, 8, "invalid argument, or a call in the wrong state")           \
 	X(HELD, 9, "behind a speculative step that is not promoted or abandoned") \
-	X(WOULD_BLOCK, 10, "would have to wait where waiting is not allowed")          \
-	X(ABANDONED, 11, "dropped with the speculative step it rests on")              \
-	X(CANCELLED, 12, "dropped before it ran")                                      \
-	X(DEVICE, 13, "the device failed, or is not there")                            \
-	X(CALLBACK, 14, "a callback failed")                                           \
-	X(NO_MEMORY, 15, "out of memory")                                              \
-	X(TIMEOUT, 16, "the deadline passed")                                          \
-	X(NOT_OWNED, 17, "the page is not owned, or was given back already")           \
-	X(CLOSED, 18, "the runtime is shutting down")                                  \
-	X(BROKEN, 19, "an invariant does not hold")                                    \
-	X(IO, 20, "reading or writing a file failed")                                  \
-	X(FORMAT, 21, "the file does not follow its format")                           \
+	X(WOULD_BLOCK, 10, "would have to wait where waiting is not allowed")     \
+	X(ABANDONED, 11, "dropped with the speculative step it rests on")         \
+	X(CANCELLED, 12, "dropped before it ran")                                 \
+	X(DEVICE, 13, "the device failed, or is not there")                       \
+	X(CALLBACK, 14, "a callback failed")                                      \
+	X(NO_MEMORY, 15, "out of memory")                                         \
+	X(TIMEOUT, 16, "the deadline passed")                                     \
+	X(NOT_OWNED, 17, "the page is not owned, or was given back already")      \
+	X(CLOSED, 18, "the runtime is shutting down")                             \
+	X(BROKEN, 19, "an invariant does not hold")                               \
+	X(IO, 20, "reading or writing a file failed")                             \
+	X(FORMAT, 21, "the file does not follow its format")                      \
 	X(END, 22, "end of input")
 
 enum quire_status {

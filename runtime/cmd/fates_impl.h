@@ -40,7 +40,7 @@ struct cmd_fate {
 	bool is_final; /* nothing can change it any more */
 	bool is_told;  /* the runtime knows */
 	bool is_ended; /* on record with its runtime: its fate may have been given, unheard */
-	bool is_ok;    /* its outcome is settled, and is OK */
+	bool is_ok; /* its outcome is settled, and is OK */
 	struct cmd_fate *older,
 		*newer; /* of those that are open, or promoted and not told */
 };

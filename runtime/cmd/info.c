@@ -381,7 +381,8 @@ static int info_requests(const struct info_options *options,
 /* The first line tells: the reader of request traces knows those of plan traces. */
 static int info_file(const struct info_options *options, const struct cmd_input *input)
 {
-	static const char not_requests[] = "not a request trace: "; /* its reader's words */
+	/* Its reader's words. */
+	static const char not_requests[] = "not a request trace: ";
 	struct quire_requests *requests;
 	struct quire_refusal refusal;
 	enum quire_status status = quire_requests_open(input->path, &requests, &refusal);

@@ -92,7 +92,7 @@ static const struct argp argp = {
 	       "  quire replay --check requests.plan\n"
 	       "\n"
 	       "Each command answers --help, as \"quire help COMMAND\" does.  Exit "
-               "status: 0 done, 1 a divergence or a "
+	       "status: 0 done, 1 a divergence or a "
 	       "failed check, 2 bad input or usage.",
 };
 

@@ -207,8 +207,9 @@ static bool ended_with_runtime(const struct quire_trace_record *record)
 {
 	enum quire_status status = record->outcome.status;
 
-	return record->has_outcome && (status == QUIRE_CANCELLED ||
-	                               status == QUIRE_DEVICE || status == QUIRE_CALLBACK);
+	return record->has_outcome &&
+	       (status == QUIRE_CANCELLED || status == QUIRE_DEVICE ||
+	        status == QUIRE_CALLBACK);
 }
 
 /* A bound of the runtime that a trace does not name. */

@@ -129,7 +129,8 @@ static enum quire_status run_rival(const struct bench *b)
 	return quire_dstream_copy(dstream, &range, 1);
 }
 
-static double time_of(const struct bench *b, enum quire_status (*run)(const struct bench *))
+static double time_of(const struct bench *b,
+                      enum quire_status (*run)(const struct bench *))
 {
 	int64_t ns;
 
@@ -246,14 +247,16 @@ int main(int argc, char **argv)
 			};
 			double ratio = measure(&b);
 
-			if (b.row_bytes >= 1024 && b.n * (operation == COPY ? 16 : 1) >= 1024 &&
+			if (b.row_bytes >= 1024 &&
+			    b.n * (operation == COPY ? 16 : 1) >= 1024 &&
 			    ratio < worst[operation])
 				worst[operation] = ratio;
 		}
 	}
 	puts("# what | bar | measured");
 	for (int operation = WRITE; operation <= COPY; operation++) {
-		printf("bar | %s, rows of 1 KiB and more, 64 pages and more, to a copy of the "
+		printf("bar | %s, rows of 1 KiB and more, 64 pages and more, to a copy "
+		       "of the "
 		       "same bytes | >= %.2f | %.2f | %s\n",
 		       names[operation], BAR, worst[operation],
 		       worst[operation] >= BAR ? "met" : "missed");

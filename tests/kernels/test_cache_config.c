@@ -149,8 +149,8 @@ START_TEST(heads_are_spread_over_ranks_as_documented)
 			else
 				expect_refused(
 					&config,
-					"num_kv_heads: not a multiple of num_ranks",
-					0, 0);
+					"num_kv_heads: not a multiple of num_ranks", 0,
+					0);
 		}
 	}
 	config.num_kv_heads = 3;
@@ -187,8 +187,8 @@ START_TEST(query_heads_are_a_multiple_of_the_others)
 			expect_accepted(&config, 8);
 		else
 			expect_refused(&config,
-			               "num_qo_heads: not a multiple of num_kv_heads",
-			               0, 0);
+			               "num_qo_heads: not a multiple of num_kv_heads", 0,
+			               0);
 	}
 }
 END_TEST

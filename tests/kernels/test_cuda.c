@@ -33,7 +33,8 @@ START_TEST(devices_open_by_name_and_other_names_are_refused)
 		ck_assert_msg(quire_device_create(bad[i], &device, &refusal) ==
 		                      QUIRE_INVALID,
 		              "%s", bad[i]);
-		ck_assert_str_eq(refusal.what, "device: none of cpu, cpu:inline, cpu:N, cuda, cuda:N");
+		ck_assert_str_eq(refusal.what,
+		                 "device: none of cpu, cpu:inline, cpu:N, cuda, cuda:N");
 		ck_assert_ptr_null(device);
 	}
 	expect_nothing_live();

@@ -49,7 +49,8 @@ static bool read_options(int argc, char **argv, struct options *options)
 		{"--seed", &options->seed, 0, INT64_MAX / 2},
 		{"--commands", &options->commands, 1, ORDER_COMMANDS_MAX},
 		{"--mode", &options->mode, 0, MODES - 1},
-		{"--features", &options->features, 0, LIST_ALL | LIST_WIDE | LIST_RECORDED},
+		{"--features", &options->features, 0,
+	         LIST_ALL | LIST_WIDE | LIST_RECORDED},
 		{"-j", &options->jobs, 1, JOBS_MAX},
 	};
 
