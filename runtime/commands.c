@@ -287,18 +287,53 @@ static int64_t stamp(const struct quire_commands *commands)
 	return commands->clock == NULL ? 0 : quire_hooks_now(commands->clock);
 }
 
+/* A span that is over every limit is told otherwise, and does not go on. */
+static int32_t count_continued(const struct quire_command_cell *cell,
+                               const struct quire_command_cell *before)
+{
+	int32_t n = cell->num_segments < before->num_segments ? cell->num_segments
+	                                                      : before->num_segments;
+
+	for (int32_t i = 0; i < n; i++) {
+		const struct quire_segment_in *segment = &cell->segments[i];
+		const struct quire_segment_in *last = &before->segments[i];
+
+		if (segment->request != last->request || segment->label != last->label ||
+		    segment->span != last->span ||
+		    (uint32_t)segment->span > QUIRE_TOKENS_MAX ||
+		    segment->at != quire_segment_next_at(last))
+			return i;
+	}
+	return n;
+}
+
+/* Of a recorded step.  The one before lies in its cell until a step takes its place. */
+static void note_step(struct quire_commands *commands, struct quire_command_cell *cell)
+{
+	if (commands->clock == NULL)
+		return;
+	cell->num_continued = commands->newest_step == NULL
+	                              ? 0
+	                              : count_continued(cell, commands->newest_step);
+	commands->newest_step = cell;
+}
+
 /* Under the lock: the names, then all that has no name. */
 static enum quire_status fill_cell(struct quire_commands *commands,
                                    struct quire_command_cell *cell,
                                    const struct quire_command *command,
                                    struct quire_refusal *refusal)
 {
-	if (command->kind == QUIRE_COMMAND_SUBMIT)
+	if (command->kind == QUIRE_COMMAND_SUBMIT) {
+		if (commands->newest_step == cell)
+			commands->newest_step = NULL;
 		QUIRE_TRY(copy_step(commands, cell, command->step, refusal));
-	else if (command->kind != QUIRE_COMMAND_OPEN &&
-	         command->kind != QUIRE_COMMAND_CLOSE)
+		note_step(commands, cell);
+	} else if (command->kind != QUIRE_COMMAND_OPEN &&
+	           command->kind != QUIRE_COMMAND_CLOSE) {
 		QUIRE_TRY(
 			intern(&commands->labels, command->label, &cell->label, refusal));
+	}
 	cell->kind = command->kind;
 	cell->request = command->request;
 	cell->keep_pages = command->keep_pages;

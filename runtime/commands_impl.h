@@ -47,6 +47,14 @@ struct quire_segment_in {
 	uint64_t tag;
 };
 
+/* Where the next step of a segment is that goes on: at any place again, or where it ends. */
+static inline int32_t quire_segment_next_at(const struct quire_segment_in *segment)
+{
+	return segment->at < 0
+	               ? segment->at
+	               : (int32_t)((uint32_t)segment->at + (uint32_t)segment->span);
+}
+
 /* Label ids of the pairs of a fork list. */
 struct quire_forks_in {
 	int32_t num;
@@ -64,7 +72,10 @@ struct quire_command_cell {
 	int32_t tokens;
 	int64_t given_ns; /* of a recorded command: when, ... */
 	uint64_t client;  /* ... and by which thread */
-	uint64_t base;    /* of a speculative step: what it rests on; 0: none */
+	/* Of a recorded step: leading segments that go on where those of the step before
+	 * ended, all else the same. */
+	int32_t num_continued;
+	uint64_t base; /* of a speculative step: what it rests on; 0: none */
 	int32_t num_segments;
 	int32_t num_combined;
 	int32_t num_work;
@@ -116,6 +127,9 @@ struct quire_commands {
 	/* Commands are recorded, with times of this clock; NULL: they are not.  Under the
 	 * lock. */
 	const struct quire_hooks *clock;
+	/* The newest step of them, while nothing has been written over it; under the
+	 * lock. */
+	const struct quire_command_cell *newest_step;
 	uint64_t position; /* of the newest command of either lane; under the lock */
 	/* Position of the newest command of the ordinary lane that was no speculative
 	 * submit; under the lock. */

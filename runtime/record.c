@@ -144,35 +144,12 @@ static uint32_t span_label(const struct quire_segment_in *segment)
 	return (uint32_t)segment->span * QUIRE_LABELS_MAX + (uint32_t)segment->label;
 }
 
-/* How many leading segments go on where those of the step before ended. */
-static int32_t note_continued(struct quire_record_notes *notes,
-                              const struct quire_command_cell *cell)
-{
-	int32_t n = cell->num_segments < notes->num_rows ? cell->num_segments
-	                                                 : notes->num_rows;
-	int32_t i;
-
-	for (i = 0; i < n; i++) {
-		const struct quire_segment_in *from = &cell->segments[i];
-		struct quire_event_row *row = &notes->rows[i];
-
-		if (row->request != from->request || row->label != from->label ||
-		    row->span != from->span || row->next_at != from->at)
-			break;
-		row->next_at = quire_event_next_at(from->at, from->span);
-	}
-	return i;
-}
-
 /* Ids that do not fit into 4 bytes, and spans that differ: both are found on the way. */
-static char *note_segments(struct quire_record_notes *notes,
-                           const struct quire_command_cell *cell,
+static char *note_segments(const struct quire_command_cell *cell,
                            struct quire_event_command *event, char *start)
 {
-	int32_t continued = note_continued(notes, cell);
-	const struct quire_segment_in *from = cell->segments + continued;
-	struct quire_event_row *rows = notes->rows + continued;
-	int32_t n = cell->num_segments - continued;
+	const struct quire_segment_in *from = cell->segments + cell->num_continued;
+	int32_t n = cell->num_segments - cell->num_continued;
 	struct quire_event_segments to = quire_event_columns(start, n, sizeof(uint32_t));
 	uint32_t *ids = to.request, first = n > 0 ? span_label(from) : 0, other = 0;
 	uint32_t misfit = 0;
@@ -181,14 +158,11 @@ static char *note_segments(struct quire_record_notes *notes,
 	for (int32_t i = 0; i < n; i++) {
 		to.at[i] = from[i].at;
 		ids[i] = (uint32_t)from[i].request;
-		rows[i] = quire_event_row(&from[i]);
 		high |= from[i].request >> 32;
 		other |= span_label(&from[i]) ^ first;
 		misfit |= (uint32_t)from[i].span > QUIRE_TOKENS_MAX;
 	}
-	/* A misfit does not go on: what is told of it is not all. */
-	notes->num_rows = misfit == 0 ? cell->num_segments : 0;
-	event->num_continued = continued;
+	event->num_continued = cell->num_continued;
 	event->span_label = first;
 	event->is_misfit = misfit != 0;
 	event->is_uniform = other == 0;
@@ -212,8 +186,7 @@ static void note_forks(const struct quire_forks_in *from, struct quire_event_for
 }
 
 /* A step's lists, behind its event; answers where they end. */
-static char *note_lists(struct quire_runtime *rt, struct quire_record_notes *notes,
-                        const struct quire_command_cell *cell,
+static char *note_lists(struct quire_runtime *rt, const struct quire_command_cell *cell,
                         struct quire_event_command *event)
 {
 	const struct quire_event_counts *counts = &event->counts;
@@ -227,7 +200,7 @@ static char *note_lists(struct quire_runtime *rt, struct quire_record_notes *not
 		       (size_t)counts->combined * sizeof(*lists.combined));
 	note_forks(&cell->pre_forks, lists.forks);
 	note_forks(&cell->post_forks, lists.forks + counts->pre_forks);
-	return note_segments(notes, cell, event, lists.segments);
+	return note_segments(cell, event, lists.segments);
 }
 
 /* Relaxed, all: a picture for people, of this moment but for what the executor gives
@@ -364,7 +337,7 @@ void quire_record_command(struct quire_runtime *rt, const struct quire_command_c
 	if (recording->has_timeline)
 		event->numbers = count_pages(rt, outcome);
 	if (cell->kind == QUIRE_COMMAND_SUBMIT)
-		end = note_lists(rt, &recording->notes, cell, event);
+		end = note_lists(rt, cell, event);
 	if (outcome->step != 0)
 		atomic_store_explicit(&recording->notes.newest_step, outcome->step,
 		                      memory_order_relaxed);

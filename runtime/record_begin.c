@@ -110,7 +110,6 @@ static enum quire_status allocate(struct quire_recording *recording)
 	                                       sizeof(*recording->steps));
 	recording->open = quire_memory_zeroed(memory, recording->open_max,
 	                                      sizeof(*recording->open));
-	notes->rows = quire_memory_zeroed(memory, rows, sizeof(*notes->rows));
 	recording->rows = quire_memory_zeroed(memory, rows, sizeof(*recording->rows));
 	recording->segments =
 		quire_memory_zeroed(memory, rows, sizeof(*recording->segments));
@@ -123,10 +122,9 @@ static enum quire_status allocate(struct quire_recording *recording)
 	recording->running = quire_memory_zeroed(memory, QUIRE_RECORD_STEPS,
 	                                         sizeof(*recording->running));
 	if (notes->ring == NULL || recording->steps == NULL || recording->open == NULL ||
-	    notes->rows == NULL || recording->rows == NULL ||
-	    recording->segments == NULL || recording->combined == NULL ||
-	    recording->combined_labels == NULL || recording->forks == NULL ||
-	    recording->running == NULL)
+	    recording->rows == NULL || recording->segments == NULL ||
+	    recording->combined == NULL || recording->combined_labels == NULL ||
+	    recording->forks == NULL || recording->running == NULL)
 		return QUIRE_NO_MEMORY;
 	/* Touched here, not by the planner. */
 	memset(notes->ring, 0xff, notes->mask + 1);
@@ -148,8 +146,6 @@ static void end_memory(struct quire_recording *recording)
 	quire_memory_free(memory, recording->combined, tables,
 	                  sizeof(*recording->combined));
 	quire_memory_free(memory, recording->rows, rows, sizeof(*recording->rows));
-	quire_memory_free(memory, recording->notes.rows, rows,
-	                  sizeof(*recording->notes.rows));
 	quire_memory_free(memory, recording->segments, rows,
 	                  sizeof(*recording->segments));
 	quire_memory_free(memory, recording->open, recording->open_max,

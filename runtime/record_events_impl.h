@@ -64,7 +64,7 @@ struct quire_event_command {
 	int32_t bucket_tokens;
 	int32_t bucket_rows;
 	struct quire_event_counts counts;
-	int32_t num_continued; /* segments that are not here: quire_event_row */
+	int32_t num_continued; /* segments that are not here */
 	uint32_t span_label;   /* of all segments here, when is_uniform */
 	bool is_uniform;
 	bool is_wide; /* ids of 8 bytes */
@@ -81,38 +81,11 @@ struct quire_event_fork {
 };
 
 /*
- * A segment of the newest step, as the planner keeps it to compare the next step with, and
- * the thread to know what was left out.  The leading segments of a step that go on where
- * those of the step before ended are only counted: in a decode plan that is all of them,
- * and what a planner pays is the memory that it writes.
- */
-struct quire_event_row {
-	uint64_t request;
-	int32_t label;
-	int32_t span;
-	int32_t next_at;
-};
-
-/* Where the next step of such a segment is: at any place again, or where it ends. */
-static inline int32_t quire_event_next_at(int32_t at, int32_t span)
-{
-	return at < 0 ? at : (int32_t)((uint32_t)at + (uint32_t)span);
-}
-
-static inline struct quire_event_row quire_event_row(const struct quire_segment_in *from)
-{
-	return (struct quire_event_row){
-		.request = from->request,
-		.label = from->label,
-		.span = from->span,
-		.next_at = quire_event_next_at(from->at, from->span),
-	};
-}
-
-/*
- * The others lie in the event as columns, each as narrow as it may be.  `request` follows
- * `at`; it has 4 bytes where all ids fit into them, otherwise 8.  `span_label` is left out
- * where all are the same.
+ * Segments are most of an event, and what a planner pays is the memory that it writes.  So
+ * the leading ones that go on where those of the step before ended are only counted, which
+ * the client did: in a decode plan that is all of them.  The others lie here as columns,
+ * each as narrow as it may be.  `request` follows `at`; it has 4 bytes where all ids fit
+ * into them, otherwise 8.  `span_label` is left out where all are the same.
  */
 struct quire_event_segments {
 	int32_t *at;

@@ -80,12 +80,10 @@ enum quire_overrun {
 struct quire_record_notes {
 	char *ring; /* [mask + 1] bytes */
 	uint64_t mask;
-	uint64_t end;       /* of what it has written */
-	uint64_t head;      /* as it saw it last */
-	uint64_t event_max; /* bytes of the largest event and of what goes with it */
-	struct quire_event_row *rows; /* [rows_max]: of the newest step */
-	int32_t num_rows;
-	uint64_t step_bytes;                              /* of its event */
+	uint64_t end;        /* of what it has written */
+	uint64_t head;       /* as it saw it last */
+	uint64_t event_max;  /* bytes of the largest event and of what goes with it */
+	uint64_t step_bytes; /* of its event */
 	quire_counter newest_step;                        /* noted */
 	_Alignas(QUIRE_CACHE_LINE) _Atomic uint64_t tail; /* stored with release */
 };
@@ -131,7 +129,7 @@ struct quire_recording {
 	int32_t num_running;
 	int64_t flushed_ns;
 	bool is_dirty;                   /* since then something was written */
-	struct quire_event_row *rows;    /* [rows_max]: of the newest line of a step */
+	struct quire_segment_in *rows;   /* [rows_max]: of the newest line of a step */
 	struct quire_segment *segments;  /* [rows_max]: of the line being written */
 	struct quire_combined *combined; /* [tables_max] */
 	const char *(*combined_labels)[QUIRE_LABELS_MAX]; /* [tables_max] */

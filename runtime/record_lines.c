@@ -106,11 +106,10 @@ static const char *label_name(const struct quire_recording *recording, uint32_t 
 	return recording->runtime->commands.labels.names[label];
 }
 
-/* A segment's row for the next step, and the segment. */
 static void fill_segment(struct quire_recording *recording, int32_t i,
                          const struct quire_segment_in *segment)
 {
-	recording->rows[i] = quire_event_row(segment);
+	recording->rows[i] = *segment;
 	recording->segments[i] = (struct quire_segment){
 		.request = segment->request,
 		.label = label_name(recording, (uint32_t)segment->label),
@@ -126,29 +125,25 @@ static void fill_segments(struct quire_recording *recording,
 	int32_t continued = event->num_continued, n = event->counts.segments - continued;
 	const struct quire_event_segments from = quire_event_columns(
 		start, n, event->is_wide ? sizeof(uint64_t) : sizeof(uint32_t));
+	struct quire_segment_in segment;
 
 	for (int32_t i = 0; i < continued; i++) {
-		const struct quire_event_row *row = &recording->rows[i];
-
-		fill_segment(recording, i,
-		             &(struct quire_segment_in){.request = row->request,
-		                                        .label = row->label,
-		                                        .span = row->span,
-		                                        .at = row->next_at});
+		segment = recording->rows[i];
+		segment.at = quire_segment_next_at(&segment);
+		fill_segment(recording, i, &segment);
 	}
 	for (int32_t i = 0; i < n; i++) {
 		uint32_t span_label =
 			event->is_uniform ? event->span_label : from.span_label[i];
 
-		fill_segment(
-			recording, continued + i,
-			&(struct quire_segment_in){
-				.request = event->is_wide
-		                                   ? ((const uint64_t *)from.request)[i]
-		                                   : ((const uint32_t *)from.request)[i],
-				.label = (int32_t)(span_label % QUIRE_LABELS_MAX),
-				.span = (int32_t)(span_label / QUIRE_LABELS_MAX),
-				.at = from.at[i]});
+		segment = (struct quire_segment_in){
+			.request = event->is_wide ? ((const uint64_t *)from.request)[i]
+		                                  : ((const uint32_t *)from.request)[i],
+			.label = (int32_t)(span_label % QUIRE_LABELS_MAX),
+			.span = (int32_t)(span_label / QUIRE_LABELS_MAX),
+			.at = from.at[i],
+		};
+		fill_segment(recording, continued + i, &segment);
 	}
 }
 

@@ -5,6 +5,8 @@
  *
  *   record_planner_B    one decode step of B rows with 64 pages each (page size 16):
  *                       planner time from admit to push, mean over 16 steps
+ *   record_client_B     the same of the client: the call of submit, with nobody else at
+ *                       the lock
  *   record_executor_B   the same of the executor: issue of a step without work on
  *                       cpu:inline, uploads included, mean over 16 steps; it digests the
  *                       plans
@@ -44,6 +46,7 @@ static double median(double *values)
 }
 
 struct cost {
+	double client_ns;
 	double planner_ns;
 	double executor_ns;
 };
@@ -52,6 +55,7 @@ struct cost {
 struct side {
 	struct fixture f;
 	struct quire_segment *segments;
+	double client[ROUNDS];
 	double planner[ROUNDS];
 	double executor[ROUNDS];
 };
@@ -100,14 +104,16 @@ static void rest(struct fixture *f)
 	} while (status.buffered_bytes > 0);
 }
 
-/* A step, its planner's time by the counters, its executor's by the clock. */
+/* A step, its planner's time by the counters, the others' by the clock. */
 static struct cost run_step(struct fixture *f, const struct quire_step *step)
 {
 	int64_t before = stats_of(f).planner_busy_ns, start;
 	struct cost cost;
 	uint64_t ticket;
 
+	start = now_ns();
 	must(quire_runtime_submit(f->runtime, step, &ticket) == QUIRE_OK);
+	cost.client_ns = (double)(now_ns() - start);
 	while (quire_planner_poll(f->runtime))
 		continue;
 	cost.planner_ns = (double)(stats_of(f).planner_busy_ns - before);
@@ -143,6 +149,7 @@ static void run_round(struct side *side, int32_t batch, int32_t round)
 					.span = 1,
 					.at = QUIRE_AT_ANY};
 		cost = run_step(f, &step);
+		side->client[round] += cost.client_ns / STEPS;
 		side->planner[round] += cost.planner_ns / STEPS;
 		side->executor[round] += cost.executor_ns / STEPS;
 	}
@@ -173,6 +180,7 @@ static void bench_decode(int32_t batch)
 		run_round(round % 2 == 0 ? without : with, batch, round);
 	}
 	print_ratio("record_planner", batch, with->planner, without->planner);
+	print_ratio("record_client", batch, with->client, without->client);
 	print_ratio("record_executor", batch, with->executor, without->executor);
 	side_end(with);
 	side_end(without);

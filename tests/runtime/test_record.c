@@ -358,6 +358,32 @@ START_TEST(every_row_is_recorded_as_it_was_given)
 }
 END_TEST
 
+/* A queue of two: every second command lies where the newest step lay. */
+START_TEST(a_step_in_the_place_of_the_newest_is_recorded_as_it_was_given)
+{
+	const struct quire_record_config config = recorded_config();
+
+	recorded_begin(&f, 8, 4);
+	f.config.commands_max = 2;
+	recorded_create(&f, &config);
+	open_now(&f, 1);
+	give_now(STEP(7, NULL, 1, QUIRE_AT_ANY));
+	open_now(&f, 2);
+	give_now(STEP(8, NULL, 1, QUIRE_AT_ANY));
+	give_now(STEP(8, NULL, 1, QUIRE_AT_ANY));
+	end();
+	ck_assert_lines(
+		"{\"do\":\"open\",\"id\":1,\"request\":1" DONE,
+		"{\"do\":\"submit\",\"id\":2,\"segments\":[[7,\"main\",1,null]]" REFUSED(
+			"NO_REQUEST", "0"),
+		"{\"do\":\"open\",\"id\":3,\"request\":2" DONE,
+		"{\"do\":\"submit\",\"id\":4,\"segments\":[[8,\"main\",1,null]]" REFUSED(
+			"NO_REQUEST", "0"),
+		"{\"do\":\"submit\",\"id\":5,\"segments\":[[8,\"main\",1,null]]" REFUSED(
+			"NO_REQUEST", "0"));
+}
+END_TEST
+
 /* ------------------------------------------------------------------ speculation */
 
 #define DRAFT(id, at, base)                                                      \
@@ -761,6 +787,8 @@ int main(void)
 	tcase_add_test(tcase, what_refused_a_step_may_be_outside_of_the_trace);
 	tcase_add_test(tcase, what_a_trace_has_no_words_for_keeps_its_place);
 	tcase_add_test(tcase, every_row_is_recorded_as_it_was_given);
+	tcase_add_test(tcase,
+	               a_step_in_the_place_of_the_newest_is_recorded_as_it_was_given);
 	tcase_add_test(tcase, an_abandon_of_several_is_one_for_each_newest_first);
 	tcase_add_test(tcase, promotes_stand_where_they_took_effect);
 	tcase_add_loop_test(tcase, a_promote_in_vain_is_said_before_what_rests_on_it, 0,
