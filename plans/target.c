@@ -29,6 +29,47 @@
 #define MODE_NEW  0666
 #define MODE_BITS 07777
 
+static bool look_at(const char *name, struct stat *about)
+{
+	return (strcmp(name, "-") == 0 ? fstat(STDOUT_FILENO, about)
+	                               : stat(name, about)) == 0;
+}
+
+static bool look_at_folder(const char *name, struct stat *about)
+{
+	char *copy = strdup(name); /* dirname writes to its argument */
+	bool found = copy != NULL && stat(dirname(copy), about) == 0;
+
+	free(copy);
+	return found;
+}
+
+static const char *last_part(const char *name)
+{
+	const char *slash = strrchr(name, '/');
+
+	return slash != NULL ? slash + 1 : name;
+}
+
+static bool is_same(const struct stat *one, const struct stat *other)
+{
+	return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
+}
+
+bool quire_target_is_same(const char *one, const char *other)
+{
+	struct stat about, other_about;
+	bool is_there = look_at(one, &about), other_is = look_at(other, &other_about);
+
+	if (strcmp(one, other) == 0)
+		return true;
+	if (is_there && other_is)
+		return is_same(&about, &other_about) && !S_ISCHR(about.st_mode);
+	return !is_there && !other_is && strcmp(last_part(one), last_part(other)) == 0 &&
+	       look_at_folder(one, &about) && look_at_folder(other, &other_about) &&
+	       is_same(&about, &other_about);
+}
+
 static void free_names(struct quire_target *target)
 {
 	free(target->temporary);
@@ -145,6 +186,10 @@ static enum quire_status open_file(struct quire_target *target,
 		if (lstat(target->name, &about) == 0)
 			return quire_fault(refusal_out, QUIRE_IO, 0,
 			                   "\"%s\" is a link that leads nowhere",
+			                   target->name);
+		if (*last_part(target->name) == '\0')
+			return quire_fault(refusal_out, QUIRE_IO, 0,
+			                   "\"%s\" names a folder, not a file",
 			                   target->name);
 		target->path = strdup(target->name);
 		if (target->path == NULL)

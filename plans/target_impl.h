@@ -25,6 +25,10 @@ struct quire_target {
 	char *temporary; /* the name beside it, whether it is in use or not */
 };
 
+/* quire_target_is_same - would two targets be one file or pipe, which need not be there
+ * yet?  A device that has two names takes both. */
+bool quire_target_is_same(const char *one, const char *other);
+
 /* quire_target_open - QUIRE_OK; QUIRE_IO; QUIRE_NO_MEMORY; end it with one of the
  * others */
 enum quire_status quire_target_open(struct quire_target *target, const char *path,

@@ -59,7 +59,7 @@ static enum quire_status check_config(const struct quire_record_config *config,
 		return quire_refuse_what(refusal, QUIRE_INVALID,
 		                         "path, write, timeline: one has to be given");
 	if (config->path != NULL && config->timeline != NULL &&
-	    strcmp(config->path, config->timeline) == 0)
+	    quire_target_is_same(config->path, config->timeline))
 		return quire_refuse_what(refusal, QUIRE_INVALID,
 		                         "path, timeline: two files are wanted, not one");
 	if (config->source == NULL)

@@ -107,10 +107,9 @@ struct cmd_input {
 int cmd_input_open(struct cmd_input *input, const char *name, bool twice);
 void cmd_input_close(struct cmd_input *input);
 
-/* Would writing to @output write over @name, which is read (then "-" is standard input),
- * or written, too (then it is standard output)?  What was asked to be read may be all
- * there is of it. */
-bool cmd_is_same_file(const char *name, bool is_input, const char *output);
+/* Would writing to @output ("-": standard output) write over @input ("-": standard input)?
+ * What was asked to be read may be all there is of it. */
+bool cmd_is_same_file(const char *input, const char *output);
 
 /* ------------------------------------------------------------------ progress.c */
 

@@ -295,7 +295,7 @@ int cmd_import(int argc, char **argv)
 
 	if (code != CMD_DONE || options.common.help)
 		return code;
-	if (cmd_is_same_file(options.requests, true, options.output)) {
+	if (cmd_is_same_file(options.requests, options.output)) {
 		cmd_tell(options.output, 0,
 		         "is the request trace itself; name another file");
 		return CMD_BAD;

@@ -4,8 +4,6 @@
 #include "runtime/cmd/cmd_impl.h"
 
 #include <fcntl.h>
-#include <libgen.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,55 +23,18 @@ static bool copy_all(int from, FILE *to)
 	return got == 0 && fflush(to) == 0;
 }
 
-static bool look_at(const char *name, bool is_input, struct stat *about)
+static bool look_at(const char *name, int standard, struct stat *about)
 {
-	if (strcmp(name, "-") == 0)
-		return fstat(is_input ? STDIN_FILENO : STDOUT_FILENO, about) == 0;
-	return stat(name, about) == 0;
+	return (strcmp(name, "-") == 0 ? fstat(standard, about) : stat(name, about)) == 0;
 }
 
-static bool look_at_folder(const char *name, struct stat *about)
-{
-	char *copy = strdup(name); /* dirname writes to its argument */
-	bool found = copy != NULL && stat(dirname(copy), about) == 0;
-
-	free(copy);
-	return found;
-}
-
-static const char *last_part(const char *name)
-{
-	const char *slash = strrchr(name, '/');
-
-	return slash != NULL ? slash + 1 : name;
-}
-
-static bool is_same(const struct stat *one, const struct stat *other)
-{
-	return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
-}
-
-/* Will the two be one file, once it is there? */
-static bool is_same_place(const char *one, const char *other)
-{
-	struct stat folder, other_folder;
-
-	return strcmp(one, "-") != 0 && strcmp(other, "-") != 0 &&
-	       strcmp(last_part(one), last_part(other)) == 0 &&
-	       look_at_folder(one, &folder) && look_at_folder(other, &other_folder) &&
-	       is_same(&folder, &other_folder);
-}
-
-bool cmd_is_same_file(const char *name, bool is_input, const char *output)
+bool cmd_is_same_file(const char *input, const char *output)
 {
 	struct stat from, to;
 
-	if (!is_input && strcmp(name, output) == 0)
-		return true;
-	if (look_at(name, is_input, &from) && look_at(output, false, &to))
-		return is_same(&from, &to) &&
-		       (is_input ? S_ISREG(to.st_mode) : !S_ISCHR(to.st_mode));
-	return !is_input && is_same_place(name, output);
+	return look_at(input, STDIN_FILENO, &from) &&
+	       look_at(output, STDOUT_FILENO, &to) && S_ISREG(to.st_mode) &&
+	       from.st_dev == to.st_dev && from.st_ino == to.st_ino;
 }
 
 int cmd_input_open(struct cmd_input *input, const char *name, bool twice)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
+#include "plans/target_impl.h"
 #include "runtime/cmd/replay_impl.h"
 
 #include <quire/runtime/limits.h>
@@ -268,15 +269,14 @@ static int check_outputs(const struct cmd_replay_options *options)
 	for (int i = 0; i < NUM_OUTPUTS; i++) {
 		const char *path = outputs[i].path;
 
-		if (path != NULL && i > 0 &&
-		    cmd_is_same_file(options->trace, true, path)) {
+		if (path != NULL && i > 0 && cmd_is_same_file(options->trace, path)) {
 			cmd_tell(path, 0, "is the trace itself; name another file for %s",
 			         outputs[i].name);
 			return CMD_BAD;
 		}
 		for (int j = 0; j < i && path != NULL; j++) {
 			if (outputs[j].path == NULL ||
-			    !cmd_is_same_file(outputs[j].path, false, path))
+			    !quire_target_is_same(outputs[j].path, path))
 				continue;
 			cmd_tell(path, 0, "cannot be both %s and %s; name another file",
 			         outputs[j].name, outputs[i].name);

@@ -289,7 +289,7 @@ int cmd_shrink(int argc, char **argv)
 		options.output = output;
 	}
 	/* It may be all there is. */
-	if (cmd_is_same_file(options.trace, true, options.output)) {
+	if (cmd_is_same_file(options.trace, options.output)) {
 		cmd_tell(options.output, 0, "is the trace itself; name another file");
 		code = CMD_BAD;
 	} else {

@@ -197,6 +197,47 @@ START_TEST(a_folder_that_is_not_there_is_refused)
 }
 END_TEST
 
+START_TEST(a_name_that_ends_like_a_folders_is_refused_before_anything_is_written)
+{
+	char path[80];
+	struct quire_target target;
+	struct quire_refusal refusal;
+
+	without_unnamed = _i == 1;
+	snprintf(path, sizeof(path), "%s/new/", temporary.folder);
+	ck_assert_int_eq(quire_target_open(&target, path, &refusal), QUIRE_IO);
+	ck_assert_ptr_nonnull(strstr(refusal.what, "folder"));
+	ck_assert_int_eq(temporary_count(&temporary), 0);
+}
+END_TEST
+
+START_TEST(two_names_of_one_target_are_known_before_and_after_it_is_there)
+{
+	const char *last = temporary.path + strlen(temporary.folder) + 1;
+	char same[80], link[80], other[80], in[80];
+
+	snprintf(same, sizeof(same), "%s/.//%s", temporary.folder, last);
+	snprintf(other, sizeof(other), "%s/other", temporary.folder);
+	snprintf(link, sizeof(link), "%s/link", temporary.folder);
+	snprintf(in, sizeof(in), "%s/no/%s", temporary.folder, last);
+	for (int is_there = 0; is_there < 2; is_there++) {
+		ck_assert(quire_target_is_same(temporary.path, temporary.path));
+		ck_assert(quire_target_is_same(temporary.path, same));
+		ck_assert(quire_target_is_same(same, temporary.path));
+		ck_assert(!quire_target_is_same(temporary.path, other));
+		ck_assert(!quire_target_is_same(temporary.path, in));
+		ck_assert(!quire_target_is_same(temporary.path, "-"));
+		temporary_fill(&temporary, "", 0);
+	}
+	ck_assert_int_eq(symlink(last, link), 0);
+	ck_assert(quire_target_is_same(temporary.path, link));
+	ck_assert(quire_target_is_same("-", "-"));
+	ck_assert(quire_target_is_same("/tmp", "/tmp/."));
+	ck_assert(!quire_target_is_same("/dev/null", "/dev/../dev/null"));
+	ck_assert_int_eq(unlink(link), 0);
+}
+END_TEST
+
 /* Only with files without names: nothing can be left where nothing has a name. */
 START_TEST(a_killed_process_leaves_nothing)
 {
@@ -236,6 +277,12 @@ int main(void)
 	tcase_add_loop_test(tcase, a_file_that_is_open_already_is_written_where_it_stands,
 	                    0, WAYS);
 	tcase_add_loop_test(tcase, a_folder_that_is_not_there_is_refused, 0, WAYS);
+	tcase_add_loop_test(
+		tcase,
+		a_name_that_ends_like_a_folders_is_refused_before_anything_is_written, 0,
+		WAYS);
+	tcase_add_test(tcase,
+	               two_names_of_one_target_are_known_before_and_after_it_is_there);
 	tcase_add_test(tcase, a_killed_process_leaves_nothing);
 	suite_add_tcase(suite, tcase);
 	return run_suite(suite);

@@ -316,6 +316,8 @@ START_TEST(a_wrong_config_is_refused_by_its_field)
 	(void)unlink("/tmp/quire-never");
 	bad = good, bad.write = NULL, bad.path = bad.timeline = "/tmp/quire-never";
 	check_refused(bad, QUIRE_INVALID, "path, timeline");
+	bad.timeline = "/tmp/./quire-never";
+	check_refused(bad, QUIRE_INVALID, "path, timeline");
 	ck_assert_int_ne(access("/tmp/quire-never", F_OK), 0);
 	bad = good, bad.source = NULL;
 	check_refused(bad, QUIRE_INVALID, "source");
