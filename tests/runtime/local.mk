@@ -171,6 +171,13 @@ TESTS += %D%/test_record_limits
 %C%_test_record_limits_LDADD = $(TEST_LIBS)
 %C%_test_record_limits_CFLAGS = $(TEST_CFLAGS)
 
+check_PROGRAMS += %D%/test_record_rows
+TESTS += %D%/test_record_rows
+%C%_test_record_rows_SOURCES = %D%/test_record_rows.c %D%/recorded.h %D%/directed.h \
+	%D%/fixture.h
+%C%_test_record_rows_LDADD = $(TEST_LIBS)
+%C%_test_record_rows_CFLAGS = $(TEST_CFLAGS)
+
 check_PROGRAMS += %D%/test_record_files
 TESTS += %D%/test_record_files
 %C%_test_record_files_SOURCES = %D%/test_record_files.c %D%/recorded.h \
