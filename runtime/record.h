@@ -119,8 +119,8 @@ QUIRE_API QUIRE_MUST_CHECK enum quire_status quire_runtime_record_status(
  * quire_runtime_record_end - note nothing more, write what is there, close the files
  * @refusal_out: filled on refusal; NULL allowed
  * Returns:  QUIRE_OK; QUIRE_IO, QUIRE_LIMIT, QUIRE_FORMAT {what, ticket}: it ended by
- *           itself before, or the end could not be written; QUIRE_INVALID: nothing was recorded, or it was
- *           ended before; QUIRE_WOULD_BLOCK: inside a callback.
+ *           itself before, or the end could not be written; QUIRE_INVALID: nothing was
+ *           recorded, or it was ended before; QUIRE_WOULD_BLOCK: inside a callback.
  * Threads:  any that may wait.  Commands given meanwhile may or may not be in it.
  * Cost:     waits for the recording's thread.  What rests on an open fate, and what has
  *           not been issued, is left out with all behind it.

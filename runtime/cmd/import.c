@@ -168,9 +168,8 @@ static const struct argp argp = {
 	       "order, "
 	       "decode steps first, prompts in chunks; where pages run short the newest "
 	       "is "
-	       "preempted and computed again later.  One that can never fit is refused "
-	       "and "
-	       "counted.\n"
+	       "preempted and computed again later; one that can never fit is refused "
+	       "and counted.\n"
 	       "\n"
 	       "Example:\n"
 	       "  quire import --pages 4096 requests.csv -o requests.plan",

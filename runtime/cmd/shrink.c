@@ -62,11 +62,9 @@ static error_t parse_end(struct argp_state *state)
 
 	if (options->common.help)
 		return 0;
-	if (options->trace == NULL)
-		return cmd_refuse_usage(state, "a plan trace is wanted");
-	if (options->command == NULL)
-		return cmd_refuse_usage(state,
-		                        "a program to run is wanted behind \"--\"");
+	if (options->trace == NULL || options->command == NULL)
+		return cmd_refuse_usage(state, "a plan trace is wanted, and a program to "
+		                               "run behind \"--\"");
 	if (options->output == NULL && strcmp(options->trace, "-") == 0)
 		return cmd_refuse_usage(state, "-o FILE is wanted: the trace comes from "
 		                               "standard input");

@@ -34,11 +34,14 @@ static void report_runtime(struct cmd_report *report, const struct cmd_shared *s
 	                 run_ns > 0 ? (double)stats->executor_wait_ns / run_ns : 0);
 }
 
-/* What recorded outcomes were compared with. */
-static const char *compared_text(const struct cmd_shared *shared)
+/* What of the record was compared.  A replay that stopped may have found its first. */
+static const char *compared_text(const struct cmd_shared *shared,
+                                 const struct cmd_result *sum)
 {
 	if (!shared->options->verify)
 		return "nothing: --no-verify";
+	if (sum->compared == 0 && !atomic_load(&shared->stop))
+		return "nothing: no outcome to compare is on record";
 	return shared->is_logical ? "statuses and details: the pool is not the trace's"
 	                          : "all that is on record";
 }
@@ -55,7 +58,7 @@ static void report_compared(struct cmd_report *report, const struct cmd_shared *
 	}
 	cmd_report_kinds(report, "refused", "refused", names, refused, CMD_STATUSES);
 	cmd_report_count(report, "left_out", "commands left out", sum->left_out);
-	cmd_report_text(report, "compares", "compared is", compared_text(shared));
+	cmd_report_text(report, "compares", "compared is", compared_text(shared, sum));
 	cmd_report_count(report, "compared", "outcomes as recorded", sum->compared);
 	if (sum->pages_compared > 0)
 		cmd_report_count(report, "pages_compared", "their pages, too",

@@ -244,6 +244,14 @@ says "$work/moving.plan: the same commands came to another digest of the run"
 	submit '[2,"main",1,7]'
 } >"$work/bare.plan"
 run 0 replay -q --outcomes "$work/pool.plan" "$work/bare.plan"
+# Nothing is on record there; where the first outcome differs, something is.
+run 0 replay --json "$work/bare.plan"
+is compares "nothing: no outcome to compare is on record"
+is compared 0
+sed '2s/}$/,"outcome":{"status":"LIMIT","detail":0}}/' "$work/bare.plan" >"$work/first.plan"
+run 1 replay --json "$work/first.plan"
+is compares "all that is on record"
+is compared 0
 run 0 replay --json --pages 6 "$work/pool.plan"
 is compares "all that is on record"
 is left_out 0

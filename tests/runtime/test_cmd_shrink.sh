@@ -431,11 +431,13 @@ run 2 shrink -o "$work/kept" "$sample" -- "$work/no-such-program"
 says "$work/no-such-program: cannot be run: No such file or directory"
 same "$work/keep" "$work/kept"
 run 2 shrink
-says "a plan trace is wanted"
+says 'a plan trace is wanted, and a program to run behind "--"'
 run 2 shrink "$sample"
-says 'a program to run is wanted behind "--"'
+says 'a plan trace is wanted, and a program to run behind "--"'
+run 2 shrink -- false # the one word that stands there is the trace
+says 'a plan trace is wanted, and a program to run behind "--"'
 run 2 shrink "$sample" --
-says 'a program to run is wanted behind "--"'
+says 'a plan trace is wanted, and a program to run behind "--"'
 run 2 shrink "$sample" false
 says "\"false\" is one too many"
 run 2 shrink - -- false
