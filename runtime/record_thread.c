@@ -50,7 +50,6 @@ struct quire_refusal quire_record_full(const struct quire_recording *recording,
 		.what = "buffer_bytes: the recording's buffer is full (make it larger, "
 			"or set waits)",
 		.index = -1,
-		.got = (int64_t)recording->notes.mask + 1,
 		.ticket = ticket,
 	};
 
@@ -62,9 +61,7 @@ struct quire_refusal quire_record_full(const struct quire_recording *recording,
 	           QUIRE_OVERRUN_STEPS) {
 		refusal.what = "waits: too many steps are planned and not on record yet "
 			       "(set it, and the planner waits)";
-		refusal.got = QUIRE_RECORD_STEPS;
 	}
-	refusal.expected = refusal.got;
 	return refusal;
 }
 

@@ -164,19 +164,18 @@ TESTS += %D%/test_record
 %C%_test_record_LDADD = $(TEST_LIBS)
 %C%_test_record_CFLAGS = $(TEST_CFLAGS)
 
+check_PROGRAMS += %D%/test_record_rows
+TESTS += %D%/test_record_rows
+%C%_test_record_rows_SOURCES = %D%/test_record_rows.c %D%/recorded.h %D%/directed.h %D%/fixture.h
+%C%_test_record_rows_LDADD = $(TEST_LIBS)
+%C%_test_record_rows_CFLAGS = $(TEST_CFLAGS)
+
 check_PROGRAMS += %D%/test_record_limits
 TESTS += %D%/test_record_limits
 %C%_test_record_limits_SOURCES = %D%/test_record_limits.c %D%/recorded.h \
 	%D%/recorded_run.h %D%/directed.h %D%/fixture.h
 %C%_test_record_limits_LDADD = $(TEST_LIBS)
 %C%_test_record_limits_CFLAGS = $(TEST_CFLAGS)
-
-check_PROGRAMS += %D%/test_record_rows
-TESTS += %D%/test_record_rows
-%C%_test_record_rows_SOURCES = %D%/test_record_rows.c %D%/recorded.h %D%/directed.h \
-	%D%/fixture.h
-%C%_test_record_rows_LDADD = $(TEST_LIBS)
-%C%_test_record_rows_CFLAGS = $(TEST_CFLAGS)
 
 check_PROGRAMS += %D%/test_record_files
 TESTS += %D%/test_record_files
