@@ -246,10 +246,42 @@ static enum quire_status open_file(struct quire_recording *recording,
 	return status;
 }
 
-/* On QUIRE_OK @target is to be ended, where there is a path. */
+/* The files to come; used where the config names them. */
+struct targets {
+	struct quire_target trace;
+	struct quire_target timeline;
+};
+
+/* A recording that does not begin takes nothing's place. */
+static void discard_targets(const struct quire_recording *recording,
+                            struct targets *targets)
+{
+	if (recording->path != NULL)
+		quire_target_discard(&targets->trace);
+	if (recording->timeline != NULL)
+		quire_target_discard(&targets->timeline);
+}
+
+static enum quire_status commit_targets(const struct quire_recording *recording,
+                                        struct targets *targets,
+                                        struct quire_refusal *refusal)
+{
+	enum quire_status status = QUIRE_OK;
+
+	if (recording->timeline != NULL)
+		status = quire_target_commit(&targets->timeline, refusal);
+	if (recording->path == NULL)
+		return status;
+	if (status == QUIRE_OK)
+		return quire_target_commit(&targets->trace, refusal);
+	quire_target_discard(&targets->trace);
+	return status;
+}
+
+/* On QUIRE_OK the targets are to be ended. */
 static enum quire_status open_files(struct quire_recording *recording,
                                     const struct quire_record_config *config,
-                                    struct quire_target *target,
+                                    struct targets *targets,
                                     struct quire_refusal *refusal)
 {
 	const struct quire_trace_output output = {.write = config->write,
@@ -259,15 +291,16 @@ static enum quire_status open_files(struct quire_recording *recording,
 
 	make_header(recording->runtime, config->source, &header);
 	if (recording->path != NULL)
-		QUIRE_TRY(open_file(recording, &header, target, refusal));
+		QUIRE_TRY(open_file(recording, &header, &targets->trace, refusal));
 	else if (config->write != NULL)
 		QUIRE_TRY(quire_trace_create_to(&output, &header, &recording->writer,
 		                                refusal));
 	if (config->timeline != NULL)
 		status = quire_timeline_create(config->timeline, recording->start_ns,
-		                               &recording->timeline, refusal);
-	if (status != QUIRE_OK && recording->path != NULL)
-		quire_target_discard(target);
+		                               &targets->timeline, &recording->timeline,
+		                               refusal);
+	if (status != QUIRE_OK)
+		discard_targets(recording, targets); /* there is no timeline's */
 	return status;
 }
 
@@ -322,11 +355,10 @@ static enum quire_status check_unused(struct quire_runtime *rt,
 	return QUIRE_OK;
 }
 
-/* Commands are noted from the first one on: whoever draws a position sees it.  The trace
- * has its name last: a recording that does not begin takes nothing's place. */
+/* Commands are noted from the first one on: whoever draws a position sees it.  The files
+ * have their names when nothing else can refuse it. */
 static enum quire_status install(struct quire_recording *recording,
-                                 struct quire_target *target,
-                                 struct quire_refusal *refusal)
+                                 struct targets *targets, struct quire_refusal *refusal)
 {
 	struct quire_runtime *rt = recording->runtime;
 	struct quire_commands *commands = &rt->commands;
@@ -334,10 +366,10 @@ static enum quire_status install(struct quire_recording *recording,
 
 	pthread_mutex_lock(&commands->lock);
 	status = check_unused(rt, refusal);
-	if (status != QUIRE_OK && recording->path != NULL)
-		quire_target_discard(target);
-	else if (recording->path != NULL)
-		status = quire_target_commit(target, refusal);
+	if (status == QUIRE_OK)
+		status = commit_targets(recording, targets, refusal);
+	else
+		discard_targets(recording, targets);
 	if (status == QUIRE_OK) {
 		commands->clock = &rt->config.hooks;
 		/* Pairs with the acquire in quire_recording_of. */
@@ -352,22 +384,21 @@ static enum quire_status start(struct quire_recording *recording,
                                const struct quire_record_config *config,
                                struct quire_refusal *refusal)
 {
-	struct quire_target target;
-	enum quire_status status = open_files(recording, config, &target, refusal);
+	struct targets targets;
+	enum quire_status status = open_files(recording, config, &targets, refusal);
 
 	if (status != QUIRE_OK)
 		goto undo_files;
 	status = start_thread(recording, refusal);
 	if (status != QUIRE_OK)
-		goto undo_target;
-	status = install(recording, &target, refusal);
+		goto undo_targets;
+	status = install(recording, &targets, refusal);
 	if (status != QUIRE_OK)
 		join(recording); /* which closes the files */
 	return status;
 
-undo_target:
-	if (recording->path != NULL)
-		quire_target_discard(&target);
+undo_targets:
+	discard_targets(recording, &targets);
 undo_files:
 	discard_files(recording);
 	return status;

@@ -240,22 +240,21 @@ static void put_beginning(struct quire_timeline *timeline)
 	put_lane(timeline, LANE_DEVICE, "device");
 }
 
-/* It begins before it has its name, and has that from the start, as a trace. */
+/* It begins before it has its name. */
 static enum quire_status open_file(struct quire_timeline *timeline,
+                                   struct quire_target *target,
                                    struct quire_refusal *refusal_out)
 {
-	struct quire_target target;
 	enum quire_status status;
 
-	QUIRE_TRY(quire_target_open(&target, timeline->path, refusal_out));
-	timeline->fd = fcntl(target.fd, F_DUPFD_CLOEXEC, 0);
+	QUIRE_TRY(quire_target_open(target, timeline->path, refusal_out));
+	timeline->fd = fcntl(target->fd, F_DUPFD_CLOEXEC, 0);
 	if (timeline->fd < 0)
 		timeline->error = errno;
 	put_beginning(timeline);
 	status = quire_timeline_flush(timeline, refusal_out);
-	if (status == QUIRE_OK)
-		return quire_target_commit(&target, refusal_out);
-	quire_target_discard(&target);
+	if (status != QUIRE_OK)
+		quire_target_discard(target);
 	return status;
 }
 
@@ -266,6 +265,7 @@ static void end_memory(struct quire_timeline *timeline)
 }
 
 enum quire_status quire_timeline_create(const char *path, int64_t start_ns,
+                                        struct quire_target *target,
                                         struct quire_timeline **timeline_out,
                                         struct quire_refusal *refusal_out)
 {
@@ -280,7 +280,7 @@ enum quire_status quire_timeline_create(const char *path, int64_t start_ns,
 	}
 	timeline->fd = -1;
 	timeline->start_ns = start_ns;
-	status = open_file(timeline, refusal_out);
+	status = open_file(timeline, target, refusal_out);
 	if (status != QUIRE_OK) {
 		if (timeline->fd >= 0)
 			close(timeline->fd);

@@ -5,6 +5,7 @@
  * A timeline: a file of trace events as Perfetto and chrome://tracing read them.  A file
  * that was not ended is read, too.  The recording's thread alone uses it.
  */
+#include "plans/target_impl.h"
 #include "runtime/record_events_impl.h"
 
 #include <quire/runtime/status.h>
@@ -17,9 +18,12 @@ struct quire_timeline;
  * quire_timeline_create, quire_timeline_flush, quire_timeline_end
  * @path:    borrowed; "-" is standard output
  * @start_ns: of the runtime's clock, 0 in the timeline
+ * @target:  filled on QUIRE_OK: the file with its beginning, which has its name, and takes
+ *           the place of what was there, when the caller commits it
  * Returns:  QUIRE_OK; QUIRE_IO {what}: of whatever was written so far; QUIRE_NO_MEMORY.
  */
 enum quire_status quire_timeline_create(const char *path, int64_t start_ns,
+                                        struct quire_target *target,
                                         struct quire_timeline **timeline_out,
                                         struct quire_refusal *refusal_out);
 enum quire_status quire_timeline_flush(struct quire_timeline *timeline,

@@ -369,25 +369,45 @@ static void make_threads_impossible(void)
 	must(pthread_setattr_default_np(&attributes) == 0);
 }
 
+static const char all_there_is[] = "all there is\n";
+
+static void make_file(char *template)
+{
+	int fd = mkstemp(template);
+
+	must(write(fd, all_there_is, sizeof(all_there_is)) == sizeof(all_there_is));
+	close(fd);
+}
+
+/* It is as it was made; it is ended here. */
+static void check_file(const char *path)
+{
+	char got[2 * sizeof(all_there_is)];
+	int fd = open(path, O_RDONLY);
+
+	ck_assert_int_eq(read(fd, got, sizeof(got)), sizeof(all_there_is));
+	ck_assert_str_eq(got, all_there_is);
+	close(fd);
+	unlink(path);
+}
+
 /* For want of a second file, as a command came in between, or for want of a thread. */
 START_TEST(a_recording_that_does_not_begin_leaves_what_was_there)
 {
-	static const char text[] = "all there is\n";
 	static bool is_armed;
-	char path[] = "/tmp/quire-refused-XXXXXX", got[2 * sizeof(text)];
 	static const enum quire_status statuses[] = {QUIRE_IO, QUIRE_INVALID,
 	                                             QUIRE_NO_MEMORY};
 	static const char *const whats[] = {"/nowhere/at/all",
 	                                    "a command was given before", "thread"};
+	char path[] = "/tmp/quire-refused-XXXXXX";
+	char timeline[] = "/tmp/quire-refused-XXXXXX";
 	struct quire_record_config config = recorded_config();
-	int fd = mkstemp(path);
 
-	must(write(fd, text, sizeof(text)) == (ssize_t)sizeof(text));
-	close(fd);
+	make_file(path);
+	make_file(timeline);
 	config.write = NULL;
 	config.path = path;
-	if (_i == 0)
-		config.timeline = "/nowhere/at/all";
+	config.timeline = _i == 0 ? "/nowhere/at/all" : timeline;
 	recorded_begin(&f, 64, 4);
 	f.config.hooks.now_ns = intrude;
 	f.config.hooks.now_argument = &is_armed;
@@ -398,11 +418,8 @@ START_TEST(a_recording_that_does_not_begin_leaves_what_was_there)
 	check_refused(config, statuses[_i], whats[_i]);
 	ck_assert(!is_armed);
 	fixture_end(&f);
-	fd = open(path, O_RDONLY);
-	ck_assert_int_eq(read(fd, got, sizeof(got)), sizeof(text));
-	ck_assert_str_eq(got, text);
-	close(fd);
-	unlink(path);
+	check_file(path);
+	check_file(timeline);
 }
 END_TEST
 
